@@ -1,0 +1,66 @@
+# SPDX-License-Identifier: MIT
+# One Makefile, not recursive. Each folder's C files are found by wildcard.
+#   make | make demo | make check | make bench | make lint | make install | make clean
+
+PREFIX ?= /usr/local
+DESTDIR ?=
+B := build
+CC ?= gcc
+CSTD := -std=gnu11
+WARN := -Wall -Wextra -Werror
+OPT ?= -O2 -g
+CFLAGS_ALL = $(CSTD) $(WARN) $(OPT) -Iinclude -MMD -MP $(CFLAGS)
+VERSION := 0.1
+
+.PHONY: all demo check bench lint install clean deps
+all: $(B)/libptrace_rt.so $(B)/ptrace-collect $(B)/ptrace-record $(B)/ptrace-analyze $(B)/ptrace-decode
+
+obj = $(patsubst %.c,$(B)/obj/%.o,$(1))
+
+# analyzer
+AN_SRC := $(filter-out analyzer/main.c,$(wildcard analyzer/*.c))
+AN_OBJ := $(call obj,$(AN_SRC))
+$(B)/ptrace-analyze: $(call obj,analyzer/main.c) $(AN_OBJ)
+	$(CC) $(LDFLAGS) -o $@ $^ -lZydis -lelf -lxxhash -lpthread
+
+# decoder: libptrace_decode is everything but main.c
+DEC_SRC := $(filter-out decoder/main.c,$(wildcard decoder/*.c))
+DEC_OBJ := $(call obj,$(DEC_SRC))
+DEC_LIBS := -lelf -ldw -lZydis -lxxhash -lzstd -llz4 -lpthread
+$(B)/libptrace_decode.a: $(DEC_OBJ)
+	rm -f $@ && ar rcs $@ $^
+$(B)/ptrace-decode: $(call obj,decoder/main.c) $(B)/libptrace_decode.a
+	$(CC) $(LDFLAGS) -o $@ $^ $(DEC_LIBS)
+
+# preload: the runtime is freestanding (rules: preload/README.md); collector and recorder are programs
+RT_SRC := $(wildcard preload/rt_*.c)
+RT_ASM := $(wildcard preload/rt_*.S)
+RT_OBJ := $(RT_SRC:%.c=$(B)/obj/%.o) $(RT_ASM:%.S=$(B)/obj/%.o)
+RT_CFLAGS := -fPIC -ffreestanding -fno-stack-protector -mgeneral-regs-only -fvisibility=hidden \
+	-fno-builtin -fcf-protection=none -fno-asynchronous-unwind-tables -ftls-model=initial-exec
+$(B)/obj/preload/rt_%.o: preload/rt_%.c
+	@mkdir -p $(@D)
+	$(CC) $(CFLAGS_ALL) $(RT_CFLAGS) -c -o $@ $<
+$(B)/obj/preload/rt_%.o: preload/rt_%.S
+	@mkdir -p $(@D)
+	$(CC) -Iinclude -Ipreload -MMD -MP -c -o $@ $<
+$(B)/libptrace_rt.so: $(RT_OBJ)
+	$(CC) -shared -nostdlib -Wl,-z,initfirst -Wl,-z,now -Wl,-z,noexecstack -Wl,--build-id \
+		-Wl,-soname,libptrace_rt.so -o $@ $^ -lgcc
+$(B)/ptrace-collect: $(call obj,$(wildcard preload/collect*.c))
+	$(CC) $(LDFLAGS) -o $@ $^ -lxxhash -lzstd -llz4 -lpthread
+$(B)/ptrace-record: $(call obj,$(wildcard preload/record*.c))
+	$(CC) $(LDFLAGS) -o $@ $^
+
+$(B)/obj/%.o: %.c
+	@mkdir -p $(@D)
+	$(CC) $(CFLAGS_ALL) $(if $(filter analyzer/%,$<),-Ianalyzer) $(if $(filter decoder/%,$<),-Idecoder) \
+		$(if $(filter preload/%,$<),-Ipreload) -c -o $@ $<
+
+-include $(shell find $(B)/obj -name '*.d' 2>/dev/null)
+
+# fragments: test and workload programs
+-include test/progs.mk workloads/workloads.mk test/test.mk
+
+clean:
+	rm -rf $(B)
