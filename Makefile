@@ -57,10 +57,56 @@ $(B)/obj/%.o: %.c
 	$(CC) $(CFLAGS_ALL) $(if $(filter analyzer/%,$<),-Ianalyzer) $(if $(filter decoder/%,$<),-Idecoder) \
 		$(if $(filter preload/%,$<),-Ipreload) -c -o $@ $<
 
+# --- what a bare Debian 12 machine lacks -------------------------------------------------------
+DEBS := gcc g++ make pkg-config libzydis-dev libelf-dev libdw-dev libxxhash-dev libunwind-dev libipt-dev \
+	libzstd-dev liblz4-dev
+DEBS_CHECK := clang clang-format gzip xz-utils tar sed mawk bash perl lua5.4 python3.11 sqlite3 openssl git \
+	binutils shellcheck
+define need
+	@miss=; for p in $(1); do \
+		dpkg-query -W -f '$${Status}' $$p 2>/dev/null | grep -q 'ok installed' || miss="$$miss $$p"; done; \
+	[ -z "$$miss" ] && exit 0; \
+	if [ "$$(id -u)" = 0 ]; then run=; elif sudo -n true 2>/dev/null; then run=sudo; else \
+		echo "missing packages; run: sudo apt-get install$$miss" >&2; exit 1; fi; \
+	echo "installing$$miss"; \
+	{ $$run apt-get update -qq && DEBIAN_FRONTEND=noninteractive $$run apt-get install -y -qq $$miss; } \
+		>$(B)/apt.log 2>&1 || { tail -5 $(B)/apt.log >&2; echo "apt-get install$$miss failed" >&2; exit 1; }
+endef
+deps:
+	@mkdir -p $(B)
+	$(call need,$(DEBS))
+deps-check: deps
+	$(call need,$(DEBS_CHECK))
+
 -include $(shell find $(B)/obj -name '*.d' 2>/dev/null)
 
 # fragments: test and workload programs
 -include test/progs.mk workloads/workloads.mk test/test.mk
+
+# --- the two commands a newcomer types -----------------------------------------------------------
+demo: deps
+	@$(MAKE) --no-print-directory all >$(B)/build.log 2>&1 || { tail -20 $(B)/build.log >&2; exit 1; }
+	@sh workloads/demo.sh $(B)
+
+check: deps-check
+	@$(MAKE) --no-print-directory all check-programs
+	@sh test/run.sh $(B)
+
+lint: deps-check
+	@sh test/lint.sh
+
+# --- installing ---------------------------------------------------------------------------------
+install: all $(B)/libptrace_decode.a
+	install -d $(DESTDIR)$(PREFIX)/bin $(DESTDIR)$(PREFIX)/lib/pkgconfig $(DESTDIR)$(PREFIX)/include \
+		$(DESTDIR)$(PREFIX)/share/man/man1 $(DESTDIR)$(PREFIX)/share/man/man3 \
+		$(DESTDIR)$(PREFIX)/share/man/man5 $(DESTDIR)$(PREFIX)/share/man/man7
+	install -m 755 $(addprefix $(B)/ptrace-,analyze record collect decode) $(DESTDIR)$(PREFIX)/bin
+	install -m 755 $(B)/libptrace_rt.so $(DESTDIR)$(PREFIX)/lib
+	install -m 644 $(B)/libptrace_decode.a $(DESTDIR)$(PREFIX)/lib
+	install -m 644 include/ptrace_decode.h include/trace.h $(DESTDIR)$(PREFIX)/include
+	sed -e 's|@PREFIX@|$(PREFIX)|' -e 's|@VERSION@|$(VERSION)|' decoder/libptrace_decode.pc.in \
+		>$(DESTDIR)$(PREFIX)/lib/pkgconfig/libptrace_decode.pc
+	for n in 1 3 5 7; do for f in man/*.$$n; do [ ! -e $$f ] || install -m 644 $$f $(DESTDIR)$(PREFIX)/share/man/man$$n; done; done
 
 clean:
 	rm -rf $(B)

@@ -1,0 +1,29 @@
+#!/bin/sh
+# SPDX-License-Identifier: MIT
+# make check: every test in turn, one line each, the failing ones' output at length.
+set -u
+b=${1:-build}
+log=$b/test/log
+mkdir -p "$log"
+pass=0
+fail=0
+run() { # run NAME COMMAND...: a test is a command that exits 0
+	name=$1
+	shift
+	start=$(date +%s)
+	if "$@" >"$log/$name" 2>&1; then
+		pass=$((pass + 1))
+		r=ok
+	else
+		fail=$((fail + 1))
+		r=FAILED
+	fi
+	printf '%-24s %-7s %3ds  %s\n' "$name" "$r" $(($(date +%s) - start)) "$(tail -1 "$log/$name")"
+	[ $r = ok ] || tail -40 "$log/$name" | sed 's/^/    /'
+}
+for u in "$b"/test/unit_*; do
+	[ -x "$u" ] && [ -f "$u" ] && run "$(basename "$u")" "$u"
+done
+. test/tests.sh
+printf '%d passed, %d failed\n' $pass $fail
+[ $fail = 0 ]
