@@ -20,6 +20,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 #include "map.h"
 #include "sem.h"
 
@@ -103,6 +104,7 @@ struct an_group {
 	struct an_callee *callee; /* direct calls and tail jumps to certain groups of this module */
 	uint32_t ncallee;
 	bool suspect;             /* unreached non-padding bytes were inside: every instruction may be a leader */
+	uint8_t glue;             /* glue.c's cache; 0 = not computed. Reset when tables or flags change */
 	void *live, *graph;       /* owned by later stages */
 	struct an_summary *sum;
 };
@@ -179,15 +181,18 @@ enum plan_when {
 	AT_AFTER,   /* after it */
 	AT_ENTRY,   /* in the indirect entry stub of the block, after the mark */
 	AT_RESYNC,  /* in the resync stub, after mark and rsp */
+	AT_STUB,    /* return site: in its stub (STUB_RELOAD or STUB_RETURN), after the mark if there is
+	               one, before the stub joins the block; a fall-through does not pass it. So in the
+	               stream stub logs come first, the block's AT_BLOCK logs second */
 };
 struct plan_log {
-	uint32_t insn;  /* index in the group; AT_ENTRY/AT_RESYNC/AT_BLOCK: first insn of the block */
+	uint32_t insn;  /* index in the group; AT_ENTRY/AT_RESYNC/AT_STUB/AT_BLOCK: first insn of the block */
 	uint8_t when, what, reg, w;
 	int32_t disp;
 };
 /* One group's plan. Logs are sorted in stream order: by block, then AT_ENTRY/AT_RESYNC (separate
- * programs), AT_BLOCK, then by instruction, AT_BEFORE before AT_AFTER. Return values and callee-
- * clobbered registers needed after a call are AT_BLOCK logs of the return site's block. */
+ * programs), AT_STUB, AT_BLOCK, then by instruction, AT_BEFORE before AT_AFTER. Return values and
+ * callee-clobbered registers needed after a call are AT_STUB logs of the return site's block. */
 struct plan {
 	struct plan_log *log;
 	uint32_t nlog;
@@ -197,12 +202,25 @@ struct plan {
 	uint32_t nop;
 	uint32_t *blockop;      /* nblock entries */
 	uint32_t *entryop;      /* nblock: program of the ENTRY/RESYNC site, AN_NONE if the block has none */
+	uint32_t *retop;        /* nblock: where a return to this block goes on (its RMARK and AT_STUB logs
+	                           included): MAP_LEADER_RETURN's ops; AN_NONE if not a return site. Equals
+	                           blockop where nothing but the call leads to the block */
 };
 
 /* plan.c: round 1 and round 2 */
 int plan_summaries(struct module *m, int jobs);
 struct plan *plan_group(const struct module *m, const struct an_group *g, uint32_t mapflags);
 void plan_free(struct plan *p);
+/* plan_explain.c: one group's plan in words; 0 or -1. For --stats: sites by kind, and their bytes
+ * weighted by loop depth (10 per level); the group's plan must still have its logs. */
+int plan_explain(FILE *f, const struct module *m, const struct an_group *g, uint32_t mapflags);
+#define PLAN_NWHAT 7
+struct plan_stats {
+	uint64_t sites[PLAN_NWHAT]; /* by enum plan_what */
+	double bytes[PLAN_NWHAT];
+	uint64_t jcc_computed, jcc_logged, ijmp_computed, ijmp_logged, ops;
+};
+void plan_count(const struct plan *p, const struct an_group *g, struct plan_stats *s);
 
 /* live.c: registers (bits 0-15) and flags (bit 16) live *before* instruction i; and after it. */
 int live_group(const struct module *m, struct an_group *g);

@@ -31,13 +31,31 @@ enum callkind glue_call(const struct module *m, const struct an_group *g, uint32
 	return m->group[c->group].sum->tailx ? CALL_TAILX : CALL_DIRECT;
 }
 
-/* does a block take part in a jump whose targets are not fully known? */
-static bool any_inexact(const struct an_group *g)
+/* What all the jumps of a group have in common decides for each of its targets, because tables
+ * share targets: INEXACT, some jump may leave; MARKED, some target is also an entry, a return site
+ * or a landing pad, which need a mark, so all targets get one (a jump that expects a mark and a
+ * target that writes none would lose the decoder, and r15). Cached in the group. */
+enum { G_DONE = 1, G_INEXACT = 2, G_MARKED = 4 };
+
+static unsigned jumps(const struct an_group *g)
 {
-	for (uint32_t i = 0; i < g->ntable; i++)
+	const uint32_t special = AN_B_ENTRY | AN_B_RETURN | AN_B_LANDING | AN_B_TWICE;
+	unsigned f = G_DONE;
+
+	if (g->glue)
+		return g->glue;
+	for (uint32_t i = 0; i < g->ntable; i++) {
 		if (!g->table[i].exact)
-			return true;
-	return false;
+			f |= G_INEXACT;
+		for (uint32_t k = 0; k < g->table[i].ntarget; k++)
+			if (g->block[g->table[i].target[k]].flags & special)
+				f |= G_MARKED;
+	}
+	for (uint32_t i = 0; i < g->nblock; i++)
+		if (g->block[i].flags & AN_B_ANYTARGET)
+			f |= G_INEXACT | (g->block[i].flags & special ? G_MARKED : 0);
+	((struct an_group *)g)->glue = f; /* the same value from whichever thread */
+	return f;
 }
 
 enum stub glue_stub(const struct module *m, const struct an_group *g, uint32_t block)
@@ -60,8 +78,10 @@ enum stub glue_stub(const struct module *m, const struct an_group *g, uint32_t b
 		kinds++;
 	}
 	if (b->flags & (AN_B_TARGET | AN_B_ANYTARGET)) {
-		s = (b->flags & AN_B_ANYTARGET) || any_inexact(g) ? STUB_RELOAD : STUB_PLAIN;
+		s = jumps(g) & G_INEXACT ? STUB_RELOAD : STUB_PLAIN;
 		kinds++;
+		if (jumps(g) & G_MARKED)
+			return STUB_RESYNC;
 	}
 	return kinds > 1 ? STUB_RESYNC : s;
 }
@@ -71,16 +91,13 @@ enum jumpkind glue_jump(const struct module *m, const struct an_group *g, uint32
 	const struct an_block *b = &g->block[block];
 	const struct an_table *t;
 
+	(void)m;
 	if (b->table == AN_NONE)
 		return JUMP_LEAVES;
+	if (jumps(g) & G_MARKED)
+		return JUMP_LEAVES; /* the mark says where it went */
 	t = &g->table[b->table];
-	for (uint32_t i = 0; i < t->ntarget; i++) {
-		enum stub s = glue_stub(m, g, t->target[i]);
-
-		if (s == STUB_RESYNC || s == STUB_ENTRY || s == STUB_RETURN)
-			return JUMP_LEAVES; /* the mark says where it went */
-		if (t->exact && s == STUB_RELOAD)
-			return JUMP_RELOAD;
-	}
-	return t->exact ? JUMP_PLAIN : JUMP_MIXED;
+	if (!t->exact)
+		return JUMP_MIXED;
+	return jumps(g) & G_INEXACT ? JUMP_RELOAD : JUMP_PLAIN;
 }

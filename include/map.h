@@ -33,7 +33,7 @@ enum map_section {
 	MAP_RANGES,   /* struct map_range: relocated code, ascending, disjoint (what is traced) */
 	MAP_OPAQUE,   /* struct map_opaque: code left alone, with the reason */
 	MAP_GROUPS,   /* struct map_group */
-	MAP_BLOCKS,   /* struct map_block, ascending vaddr */
+	MAP_BLOCKS,   /* struct map_block, by group, in a group ascending vaddr */
 	MAP_INSNLEN,  /* bytes: instruction lengths, blocks index into it */
 	MAP_OPS,      /* struct sem_op */
 	MAP_SITES,    /* struct map_site, indexed by mark id */
@@ -154,8 +154,11 @@ struct map_xlat {
 	uint8_t r15_reg;   /* register that holds the program's r15 now (newer than the slot), or 0xff */
 	uint8_t spill[2];  /* register whose program value is in tcb.spill[i], or 0xff */
 };
-enum { MAP_X_R15_REAL = 1, MAP_X_FLAGS_SAVED = 2 /* RFLAGS low bytes are in tcb.flags (lahf layout) */,
-       MAP_X_STUB = 4 /* not at an original instruction boundary of its own: entry glue */ };
+enum { MAP_X_R15_REAL = 1, MAP_X_FLAGS_SAVED = 2 /* flags are in tcb.flags: bits 8-15 as lahf stores them
+                                                (SF ZF AF PF CF), bit 0 = OF */,
+       MAP_X_STUB = 4 /* not at an original instruction boundary of its own: entry glue */,
+       MAP_X_TARGET = 8 /* next original instruction: at tcb.target, a run-time address (vaddr is AN_NONE);
+                           the return address of an emulated call has been pushed */ };
 
 struct map_rodata { uint32_t vaddr, size; uint64_t off; }; /* off into MAP_ROBYTES */
 

@@ -51,7 +51,8 @@ enum run_event {
 };
 
 enum run_stop { RUN_STOP_NONE, RUN_STOP_THREAD, RUN_STOP_FORK_CHILD, RUN_STOP_SIGNAL, RUN_STOP_SPACE,
-		RUN_STOP_COLLECTOR, RUN_STOP_UNSUPPORTED, RUN_STOP_GS };
+		RUN_STOP_COLLECTOR, RUN_STOP_UNSUPPORTED, RUN_STOP_GS,
+		RUN_STOP_UNEXPECTED /* an int3 of ours was entered */ };
 
 /* ---- stream: chunks on disk ----------------------------------------------------------- */
 
@@ -86,7 +87,7 @@ struct run_start {
 	uint64_t stack_lo, stack_hi; /* the initial stack's mapping */
 	uint64_t tsc;
 	uint32_t xsave_comp[2][64]; /* CPUID.0DH sub-leaf i: [0] size, [1] offset, for i >= 2 */
-	uint64_t xxh3;       /* of this struct before the field and of the regions table */
+	uint64_t xxh3;       /* of this struct before the field and, right behind it, the regions table */
 };
 struct run_region {
 	uint64_t addr, size;
@@ -116,6 +117,36 @@ struct run_module {
 };
 enum run_module_reason { RUN_MOD_OK, RUN_MOD_SELF, RUN_MOD_NO_MAP, RUN_MOD_NO_ROOM, RUN_MOD_TEXTREL,
 			 RUN_MOD_MISMATCH, RUN_MOD_REFUSED };
+
+/* ---- stop.bin -------------------------------------------------------------------------
+ *
+ * Where a clean stop ended the trace. Synchronous stops end the stream with RUN_EV_STOP. A stop
+ * by a signal (async = 1) has no mark: the last chunk goes on after lp_pos with whatever the
+ * interrupted region had stored at its static offsets (and garbage behind it). The walk ends
+ * when, with the log pointer's commit at lp_pos, it is about to execute copy_off (no
+ * instruction executes twice between two commits); original instruction `rip` was not executed.
+ */
+#define RUN_STOP_MAGIC 0x504f545354505450ull
+struct run_stop_state {
+	uint64_t magic;
+	uint32_t version;
+	uint32_t reason;     /* enum run_stop */
+	uint32_t async;
+	uint32_t signo;      /* RUN_STOP_SIGNAL: which; else 0 */
+	uint64_t lp_pos;     /* stream position of the log pointer */
+	uint64_t rip;        /* original address of the next instruction (run time) */
+	uint32_t where;      /* enum run_stop_where */
+	uint32_t module;     /* index in modules.bin when where is RUN_STOP_IN_COPY, else ~0 */
+	uint64_t copy_off;   /* interrupted copy offset when where is RUN_STOP_IN_COPY */
+	uint64_t rflags;
+	uint64_t gpr[16];    /* the program's registers, hardware order */
+};
+enum run_stop_where {
+	RUN_STOP_IN_COPY,    /* at an instruction of the copy */
+	RUN_STOP_IN_TEXT,    /* in opaque code or at a call of the original text: the walk ends where it
+	                        next needs a mark or that call's callee */
+	RUN_STOP_IN_HOOK,    /* at a system call: before its mark */
+};
 
 /* ---- the thread control block, reached through %gs -------------------------------------
  *

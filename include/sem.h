@@ -70,7 +70,8 @@ enum sem_code {
 	SEM_ADD, SEM_SUB, SEM_AND, SEM_OR, SEM_XOR,
 	SEM_SHL, SEM_SHR, SEM_SAR, /* count = b (or imm) masked to 31, or 63 when w == 8 */
 	SEM_ROL, SEM_ROR,          /* same masking, then modulo the width */
-	SEM_RCL, SEM_RCR,          /* through carry; third operand (old FC) = register imm; b = count */
+	SEM_RCL, SEM_RCR,          /* through carry; old FC = register imm & 0xffff; count = b, or
+	                              (imm >> 16) when b == SEM_NONE */
 	SEM_SHLD, SEM_SHRD,        /* a:destination, b:source, count = register (imm & 0xffff), or
 	                              (imm >> 16) when (imm & 0xffff) == SEM_NONE */
 	SEM_NOT, SEM_NEG,          /* of a */
@@ -92,8 +93,9 @@ enum sem_code {
 	   width w. Undefined flags: as documented in the lifter, never compared in tests. */
 	SEM_FC_ADD, SEM_FC_SUB,    /* carry / borrow of a + b, a - b */
 	SEM_FC_ADC, SEM_FC_SBB,    /* with old FC in register imm */
-	SEM_FC_SHL, SEM_FC_SHR, SEM_FC_SAR, /* b or ... count register; old FC = register imm & 0xffff;
-	                              count = b, or (imm >> 16) when b == SEM_NONE */
+	SEM_FC_SHL, SEM_FC_SHR, SEM_FC_SAR, /* old FC = register imm & 0xffff (SEM_NONE when the count is a
+	                              constant other than 0); count = b, or (imm >> 16) when
+	                              b == SEM_NONE */
 	SEM_FC_BT,    /* bit b (or imm) of a, modulo the width */
 	SEM_FC_NZ,    /* a != 0 at width w (neg, blsi), imm == 1: a == 0 (tzcnt, lzcnt, blsr, blsmsk) */
 	SEM_FR_ADD, SEM_FR_SUB,
@@ -102,6 +104,10 @@ enum sem_code {
 	SEM_FR_INC, SEM_FR_DEC,    /* of the operand a */
 	SEM_FR_SHL, SEM_FR_SHR, SEM_FR_SAR, /* operands as SEM_FC_SHL; old FR = register imm & 0xffff */
 	SEM_FR_Z,     /* only ZF, set when a == 0 at width w; other bits 0 (bsf, tzcnt, popcnt) */
+
+	SEM_FC_RCL, SEM_FC_RCR,    /* operands as SEM_RCL */
+	SEM_BEXTR,    /* a's bits from (b & 0xff), (b >> 8 & 0xff) of them */
+	SEM_BZHI,     /* a with the bits from (b & 0xff) up cleared */
 
 	/* --- memory values (shadow memory in the decoder) --- */
 	SEM_LOAD,     /* dst = w bytes at address a + imm, zero-extended */
@@ -120,6 +126,7 @@ enum sem_code {
 	/* Groups of records. Followed by one more 16-byte slot, struct sem_vec. */
 	SEM_RECVEC,   /* gather, scatter, masked, compress/expand: indices and mask from the log */
 	SEM_RECREP,   /* string instruction: count in a register */
+	SEM_RECXS,    /* xsave, xrstor family: size from CPUID and edx:eax; a slot follows */
 	SEM_VCHK,     /* verify maps: next 8 bytes of the stream are the address of record number
 	                 imm of this instruction counted back from the last (0 = last) */
 
@@ -130,19 +137,22 @@ enum sem_code {
 	SEM_JMP,      /* to TAKEN; nothing logged */
 	SEM_JCC_LOG,  /* next stream byte: 1 to TAKEN, 0 to NEXT, other values: loss of sync */
 	SEM_JCC,      /* a != 0: TAKEN, else NEXT */
-	SEM_IJMP,     /* a holds the run-time address of a leader of this group */
-	SEM_IJMP_LOG, /* next 4 bytes: low half of (the target's run-time address - bias) = vaddr */
+	SEM_IJMP,     /* a holds the run-time address of a leader of this group, or (imm ==
+	                 SEM_IJMP_MAY_LEAVE: the copy has set tcb.expect = rsp) of anything */
+	SEM_IJMP_LOG, /* next 4 bytes: low half of the target's run-time address; minus bias = vaddr */
 	SEM_CALL,     /* direct call of a relocated group: frame pushed, to TAKEN; returns to NEXT.
 	                 rsp has already been decremented by the ops before. */
 	SEM_CALLX,    /* a call that may reach opaque code: frame pushed; a mark follows */
 	SEM_JMPX,     /* a jump that leaves the group for an unknown place: a mark follows */
 	SEM_RET,      /* return to the caller's frame. rsp has been incremented (by 8 + n) by the
-	                 ops before; a = none */
-	SEM_RETX,     /* a return that may not be LIFO: a = target run-time address */
+	                 ops before; a = none, imm = n */
+	SEM_RETX,     /* a return that may not be LIFO: a = target run-time address, imm = n */
 	SEM_SYSCALL,  /* a syscall mark follows; then to NEXT. rax, rcx, r11 set from the mark */
 	SEM_HALT,     /* ud2, hlt, int3: control does not go on here */
 	SEM_RMARK,    /* return site of a SEM_CALLX: one byte RUN_MARK_RET | (imm & 0x1f) << 3 */
 };
+
+#define SEM_IJMP_MAY_LEAVE 1
 
 #define SEM_RECDST(size, kind) ((uint16_t)((size) | (kind) << 14)) /* size < 16384 */
 #define SEM_REC_SIZE(dst) ((dst) & 0x3fff)
@@ -154,7 +164,12 @@ enum sem_code {
 #define SEM_TAKEN(imm) ((uint32_t)(imm))
 #define SEM_NEXT(imm) ((uint32_t)((uint64_t)(imm) >> 32))
 
-/* Second slot of SEM_RECVEC and SEM_RECREP.
+/* Second slot of SEM_RECVEC, SEM_RECREP and SEM_RECXS. They change memory without a SEM_STORE
+ * when their kind is a write.
+ *
+ * SEM_RECXS: first op as SEM_REC, size 0. Slot: kind = enum sem_xs; count = register that holds
+ * eax, df = register that holds edx (low 32 bits each): RFBM = edx:eax & XCR0. The decoder finds the
+ * size as trace.h says, from struct run_start.
  *
  * SEM_RECREP: first op: a = rsi (or none), b = rdi (or none), w = element bytes, dst unused,
  * imm = SEM_RECIMM(0, ip). Slot: count = register that holds the number of iterations;
@@ -167,9 +182,11 @@ enum sem_code {
  * mask_bytes: size of one mask element for SEM_MASK_VEC (4 or 8), of the logged mask for SEM_MASK_K
  * (always 8). What the copy logs, in this order: the mask (SEM_MASK_K: 8 bytes;
  * SEM_MASK_VEC: n * mask_bytes), then the index vector (n * idx_bytes). Nothing is logged for
- * SEM_MASK_ALL. */
+ * SEM_MASK_ALL. mask_bytes is 1 for (v)maskmovdqu. From the lifter (free in maps): count = number
+ * of the k or vector register that holds the mask, df = number of the vector register that
+ * holds the indices. */
 struct sem_vec {
-	uint8_t op; /* SEM_END */
+	uint8_t op; /* SEM_END: not an op, always skipped with the op before it */
 	uint8_t kind, n, mask;
 	uint8_t idx_bytes, idx_scale, mask_bytes, flags; /* flags: SEM_VEC_* */
 	uint16_t count, df;
@@ -181,6 +198,7 @@ enum sem_mask { SEM_MASK_ALL, SEM_MASK_K, SEM_MASK_VEC };
 enum { SEM_VEC_COMPRESS = 1, /* popcount(mask) consecutive elements */
        SEM_VEC_BCAST = 2,    /* one element if any of n mask bits is set */
        SEM_VEC_READ_WRITE = 4 /* R then W per element */ };
+enum sem_xs { SEM_XS_SAVE, /* xsave, xsaveopt: standard format */ SEM_XS_SAVEC, SEM_XS_RSTOR };
 enum sem_rep { SEM_REP_MOVS, SEM_REP_STOS, SEM_REP_LODS, SEM_REP_CMPS, SEM_REP_SCAS };
 
 #endif

@@ -1,0 +1,69 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * cut.h - the value graph of a group, and minimum cuts
+ */
+#ifndef CUT_H
+#define CUT_H
+
+#include "plan.h"
+
+/* ---- value graph (graph_ssa.c): SSA on registers, flags, lanes and slots ------------------- */
+
+#define VG_NVAR (SEM_NREGS + GR_NSLOT) /* variable: a register, or SEM_NREGS + slot */
+#define VG_IN 0x80000000u              /* a reference is an op, or VG_IN | index into in[] */
+#define VG_NOREF 0xffffffffu
+
+struct vg_in {       /* a variable at the start of a block, or on the way to a class of jump tables */
+	uint32_t block;  /* block, or nblock + class */
+	uint16_t var;
+	uint8_t nw;      /* bytes demanded */
+};
+struct vg_out { uint32_t op; uint16_t var; };
+
+struct vg {
+	struct gr *gr;
+	uint32_t (*src)[4];     /* per op: where a, b, the third operand and the slot come from */
+	uint8_t *nw;            /* per op: bytes demanded of what it defines */
+	struct vg_in *in;
+	uint32_t nin, capin;
+	uint32_t *hash;         /* of in[], open addressing */
+	uint32_t nhash;
+	struct vg_out *out;     /* per block: last definitions, by variable */
+	uint32_t nout, capout;
+	uint32_t *outfirst;     /* nblock + 1 */
+	uint32_t *class;        /* per table: tables with equal target lists share one */
+	uint32_t *work;         /* references whose operands are to be demanded */
+	uint32_t nwork, capwork;
+	bool fail;              /* out of memory or over the limit */
+};
+
+int vg_open(struct vg *v, struct gr *gr);
+void vg_close(struct vg *v);
+/* all operands of a reference, with the bytes wanted: calls f(ctx, operand, bytes) */
+typedef void (*vg_visit)(void *ctx, uint32_t ref, unsigned w);
+void vg_operands(struct vg *v, uint32_t ref, vg_visit f, void *ctx);
+void vg_demand(struct vg *v, uint32_t ref, unsigned w); /* mark ref and all it is computed from */
+uint32_t vg_end(struct vg *v, uint32_t block, unsigned var); /* a variable at a block's end */
+/* what makes a variable unknown at the start of a block apart from its predecessors */
+enum vg_from { VG_ENTRY = 1, VG_MARK = 2, VG_RET = 4, VG_KERNEL = 8 };
+unsigned vg_from(const struct vg *v, uint32_t in);
+
+/* ---- minimum cut (cut_dinic.c) -------------------------------------------------------------- */
+
+#define CUT_INF (1ll << 40)
+struct flow_edge { uint32_t to, next; int64_t cap; };
+struct flow {
+	struct flow_edge *e; /* pairs: e ^ 1 is the reverse */
+	uint32_t ne, cape;
+	uint32_t *head, *cur, *level, *queue;
+	uint32_t n;
+	bool fail;
+};
+int flow_open(struct flow *f, uint32_t nodes);
+void flow_close(struct flow *f);
+void flow_edge(struct flow *f, uint32_t from, uint32_t to, int64_t cap);
+/* Largest flow; afterwards level[x] != AN_NONE for the nodes on the source's side of the cut.
+ * false when it took more than `budget` edge visits. */
+bool flow_run(struct flow *f, uint32_t s, uint32_t t, uint64_t budget);
+
+#endif

@@ -1,0 +1,237 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * discover_piece.c - text cut into pieces, and pieces joined into groups
+ *
+ *   |  FDE  | gap |  FDE  |stub|stub|   gap    |     a piece is what one FDE covers, one PLT stub,
+ *   ‾‾‾‾‾‾‾‾‾‾‾‾‾‾‾‾‾‾‾‾‾‾‾‾‾‾‾‾‾‾‾‾‾‾‾‾‾‾‾‾‾‾‾‾     or what lies between; gaps are cut at entries found
+ *
+ * Two pieces are of one group when a direct jump goes from one into the other at a place that
+ * is no entry (hot and cold parts of a function), when control falls from one into the
+ * other, or when a jump table of one has targets in the other.
+ */
+#include <string.h>
+#include "disc.h"
+
+unsigned disc_nop_len(const uint8_t *p, unsigned avail)
+{
+	unsigned i = 0;
+
+	if (avail && *p == 0xcc)
+		return 1;
+	while (i < avail && (p[i] == 0x66 || p[i] == 0x2e || p[i] == 0x3e) && i < 10)
+		i++;
+	if (i < avail && p[i] == 0x90)
+		return i + 1;
+	if (avail - i >= 3 && p[i] == 0x0f && p[i + 1] == 0x1f && (p[i + 2] & 0xf8) != 0xf8) {
+		uint8_t mod = p[i + 2] >> 6, rm = p[i + 2] & 7;
+		unsigned n = i + 3 + (mod != 3 && rm == 4) + (mod == 1 ? 1 : mod == 2 || (!mod && rm == 5) ? 4 : 0);
+
+		return n <= avail ? n : 0;
+	}
+	return 0;
+}
+
+bool disc_is_pad(const struct disc *d, uint32_t v, uint32_t end)
+{
+	const uint8_t *p = elf_at(d->m, v, end - v);
+
+	for (unsigned n; p && v < end; v += n, p += n)
+		if (!(n = disc_nop_len(p, end - v)))
+			return false;
+	return p != NULL;
+}
+
+uint32_t disc_piece(const struct disc *d, uint32_t v)
+{
+	uint32_t lo = 0, hi = d->piece.n;
+
+	while (lo < hi) {
+		uint32_t mid = lo + (hi - lo) / 2;
+
+		if (d->piece.v[mid].end <= v)
+			lo = mid + 1;
+		else
+			hi = mid;
+	}
+	return lo < d->piece.n && d->piece.v[lo].start <= v ? lo : AN_NONE;
+}
+
+uint32_t disc_root(struct disc *d, uint32_t i)
+{
+	struct piece *p = d->piece.v;
+
+	while (p[i].up != i)
+		i = p[i].up = p[p[i].up].up;
+	return i;
+}
+
+static void unite(struct disc *d, uint32_t a, uint32_t b)
+{
+	if (a == AN_NONE || b == AN_NONE)
+		return;
+	a = disc_root(d, a);
+	b = disc_root(d, b);
+	if (a < b)
+		d->piece.v[b].up = a;
+	else
+		d->piece.v[a].up = b;
+}
+
+static int cmp_piece(const void *a, const void *b)
+{
+	const struct piece *x = a, *y = b;
+
+	if (x->start != y->start)
+		return x->start < y->start ? -1 : 1;
+	return y->kind - x->kind; /* stubs first: an FDE may cover the whole PLT */
+}
+
+static bool in_plt(const struct disc *d, uint32_t v)
+{
+	for (uint32_t i = 0; i < d->x->plt.n; i++)
+		if (v >= d->x->plt.v[i].start && v < d->x->plt.v[i].end)
+			return true;
+	return false;
+}
+
+/* Adds [start, end) and the gap before it, within text range t. */
+static bool place(struct disc *d, const struct elf_range *t, uint32_t *at, struct piece p)
+{
+	if (p.start < *at)
+		p.start = *at; /* overlapping FDEs: the first one keeps the bytes */
+	if (p.end > t->end)
+		p.end = t->end;
+	if (p.start >= p.end)
+		return true;
+	if (p.start > *at && !VEC_PUSH(&d->piece, (struct piece){ .start = *at, .end = p.start, .kind = PC_GAP }))
+		return false;
+	*at = p.end;
+	return VEC_PUSH(&d->piece, p);
+}
+
+bool disc_pieces(struct disc *d)
+{
+	VEC(struct piece) raw = { 0 };
+	uint32_t k = 0;
+	bool ok = true;
+
+	for (uint32_t i = 0; ok && i < d->x->fde.n; i++)
+		if (!in_plt(d, d->x->fde.v[i].start))
+			ok = VEC_PUSH(&raw, (struct piece){ .start = d->x->fde.v[i].start,
+							    .end = d->x->fde.v[i].end, .kind = PC_FDE });
+	for (uint32_t i = 0; ok && i < d->x->plt.n; i++)
+		for (uint32_t v = d->x->plt.v[i].start; ok && v < d->x->plt.v[i].end; v += 16)
+			ok = VEC_PUSH(&raw, (struct piece){ .start = v, .kind = PC_STUB,
+				.end = d->x->plt.v[i].end - v < 16 ? d->x->plt.v[i].end : v + 16 });
+	if (raw.n)
+		qsort(raw.v, raw.n, sizeof(*raw.v), cmp_piece);
+	for (uint32_t i = 0; ok && i < d->x->text.n; i++) {
+		const struct elf_range *t = &d->x->text.v[i];
+		uint32_t at = t->start;
+
+		while (k < raw.n && raw.v[k].start < t->start)
+			k++;
+		for (; ok && k < raw.n && raw.v[k].start < t->end; k++)
+			ok = place(d, t, &at, raw.v[k]);
+		if (ok && at < t->end)
+			ok = VEC_PUSH(&d->piece, (struct piece){ .start = at, .end = t->end, .kind = PC_GAP });
+	}
+	for (uint32_t i = 0; i < d->piece.n; i++)
+		d->piece.v[i].up = i;
+	free(raw.v);
+	return ok;
+}
+
+static bool falls(const struct disc *d, uint32_t v)
+{
+	switch (IL_KIND(d->il[v - d->lo])) {
+	case K_JMP8: case K_JMP32: case K_IJMP: case K_RET: case K_HALT: return false;
+	case K_CALL: case K_ICALL: return !(d->st[v - d->lo] & ST_NORET);
+	}
+	return true;
+}
+
+/* Cuts one gap at its entries into `out`; what control falls into stays with what is before. */
+static bool split_gap(struct disc *d, const struct piece *p, struct piece_list *out)
+{
+	struct piece cur = *p;
+	uint32_t last = AN_NONE; /* end of the last instruction that goes on */
+
+	for (uint32_t v = p->start; v < p->end; v++) {
+		uint8_t b = d->il[v - d->lo];
+
+		if (!IL_START(b))
+			continue;
+		if ((d->st[v - d->lo] & ST_ENTRY) && v != cur.start && last != v) {
+			cur.end = v;
+			if (!VEC_PUSH(out, cur))
+				return false;
+			cur.start = v;
+			cur.end = p->end;
+		}
+		last = falls(d, v) ? v + IL_LEN(b) : AN_NONE;
+	}
+	return VEC_PUSH(out, cur);
+}
+
+static bool split_gaps(struct disc *d)
+{
+	struct piece_list out = { 0 };
+
+	for (uint32_t i = 0; i < d->piece.n; i++)
+		if (d->piece.v[i].kind == PC_GAP ? !split_gap(d, &d->piece.v[i], &out) :
+						   !VEC_PUSH(&out, d->piece.v[i])) {
+			free(out.v);
+			return false;
+		}
+	free(d->piece.v);
+	d->piece = out;
+	return true;
+}
+
+/* Links the pieces of each group in ascending order behind its root, the lowest of them. */
+static void chain(struct disc *d)
+{
+	uint32_t *last = malloc((d->piece.n + 1ull) * sizeof(*last));
+
+	if (!last) {
+		d->nomem = true;
+		return;
+	}
+	for (uint32_t i = 0; i < d->piece.n; i++) {
+		uint32_t r = disc_root(d, i);
+
+		d->piece.v[i].next = AN_NONE;
+		d->piece.v[i].done = false;
+		if (r != i)
+			d->piece.v[last[r]].next = i;
+		last[r] = i;
+	}
+	free(last);
+}
+
+void disc_join(struct disc *d)
+{
+	if (!split_gaps(d))
+		d->nomem = true;
+	for (uint32_t i = 0; i < d->piece.n; i++) {
+		d->piece.v[i].up = i;
+		/* what cannot be relocated is left by a tail call, not joined (lock elision's xbegin) */
+		if (d->piece.v[i].reason == MAP_R_UNRELOCATABLE && d->piece.v[i].kind == PC_FDE)
+			d->st[d->piece.v[i].start - d->lo] |= ST_ENTRY;
+	}
+	for (uint32_t i = 0; i < d->cross.n; i++)
+		if (!(d->st[d->cross.v[i].to - d->lo] & ST_ENTRY))
+			unite(d, disc_piece(d, d->cross.v[i].from), disc_piece(d, d->cross.v[i].to));
+	for (uint32_t i = 0; i < d->fall.n; i++)
+		unite(d, disc_piece(d, d->fall.v[i].from), disc_piece(d, d->fall.v[i].to));
+	for (uint32_t i = 0; i < d->ijmp.n; i++) {
+		const struct ijmp *j = &d->ijmp.v[i];
+		uint32_t p = disc_piece(d, j->vaddr);
+
+		for (uint32_t k = 0; k < j->ntarget; k++)
+			if (!(d->st[j->target[k] - d->lo] & ST_ENTRY))
+				unite(d, p, disc_piece(d, j->target[k]));
+	}
+	chain(d);
+}

@@ -1,0 +1,110 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * discover_suspect.c - bytes inside functions that nothing was found to reach
+ *
+ * Padding aside, a compiler leaves no unreachable bytes in a function: where there are some, a jump
+ * table target may have been missed. Such a group is suspect. If it has an indirect jump whose targets
+ * are not all known, the bytes are decoded too, and each place a jump could mean (the start of an
+ * unreached run, and what it reaches) becomes a candidate of that jump. Without one they are data
+ * or dead code, and stay as they are.
+ */
+#include <string.h>
+#include "disc.h"
+
+/* First byte of an unreached run in [v, end) that is no padding; end if there is none. *stop: its end. */
+static uint32_t next_run(const struct disc *d, uint32_t v, uint32_t end, uint32_t *stop)
+{
+	while (v < end) {
+		uint32_t e = v;
+		unsigned n;
+
+		if (d->il[v - d->lo] || (d->st[v - d->lo] & ST_DATA)) {
+			v++;
+			continue;
+		}
+		while (e < end && !d->il[e - d->lo] && !(d->st[e - d->lo] & ST_DATA))
+			e++;
+		while (v < e && (n = disc_nop_len(elf_at(d->m, v, e - v), e - v)))
+			v += n;
+		if (v < e) {
+			*stop = e;
+			return v;
+		}
+	}
+	return end;
+}
+
+static bool open_jump(const struct disc *d, const struct ijmp *j)
+{
+	const uint8_t *p = elf_at(d->m, j->vaddr, 2);
+
+	/* through a GOT slot: never into the group */
+	return !j->exact && !(p && p[0] == 0xff && p[1] == 0x25);
+}
+
+static bool add_candidate(struct ijmp *j, uint32_t v)
+{
+	uint32_t *t = realloc(j->target, (j->ntarget + 1ull) * sizeof(*t));
+
+	if (!t)
+		return false;
+	j->target = t;
+	j->target[j->ntarget++] = v;
+	return true;
+}
+
+static void add_run(struct disc *d, uint32_t root, uint32_t v)
+{
+	disc_push(d, v, ST_TARGET);
+	for (uint32_t i = 0; i < d->ijmp.n; i++) {
+		struct ijmp *j = &d->ijmp.v[i];
+
+		if (open_jump(d, j) && disc_root(d, disc_piece(d, j->vaddr)) == root && !add_candidate(j, v))
+			d->nomem = true;
+	}
+}
+
+/* Finds the suspect pieces; their groups' assumptions about tables without bound fall. */
+static void find_suspects(struct disc *d, uint8_t *mark)
+{
+	for (uint32_t i = 0; i < d->piece.n; i++) {
+		struct piece *p = &d->piece.v[i];
+		uint32_t stop;
+
+		if (p->kind != PC_FDE || p->reason || !IL_START(d->il[p->start - d->lo]))
+			continue;
+		p->suspect = next_run(d, p->start, p->end, &stop) < p->end;
+		mark[disc_root(d, i)] |= p->suspect;
+	}
+	for (uint32_t i = 0; i < d->ijmp.n; i++)
+		if (d->ijmp.v[i].assumed && mark[disc_root(d, disc_piece(d, d->ijmp.v[i].vaddr))])
+			d->ijmp.v[i].exact = d->ijmp.v[i].assumed = false;
+}
+
+void disc_suspects(struct disc *d)
+{
+	uint8_t *mark = calloc(d->piece.n + 1ull, 1);
+
+	if (!mark) {
+		d->nomem = true;
+		return;
+	}
+	find_suspects(d, mark);
+	memset(mark, 0, d->piece.n);
+	for (uint32_t i = 0; i < d->ijmp.n; i++)
+		if (open_jump(d, &d->ijmp.v[i]))
+			mark[disc_root(d, disc_piece(d, d->ijmp.v[i].vaddr))] = 1;
+	for (uint32_t i = 0; i < d->piece.n; i++) {
+		struct piece *p = &d->piece.v[i];
+		uint32_t v = p->start, stop = p->end;
+
+		if (!p->suspect || !mark[disc_root(d, i)])
+			continue;
+		while ((v = next_run(d, v, p->end, &stop)) < p->end) {
+			add_run(d, disc_root(d, i), v);
+			v = stop;
+		}
+	}
+	free(mark);
+	disc_walk(d);
+}

@@ -1,0 +1,379 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * discover_walk.c - recursive descent: which bytes are instructions
+ *
+ * Starts from the work list and follows fall-through, direct jumps and direct calls. What an
+ * instruction mentions on the way (addresses of code and data) is noted for the stages that
+ * come after. Whatever is found wrong marks the piece it is in with a reason: such code stays
+ * opaque, the walk goes on elsewhere.
+ */
+#include <string.h>
+#include "disc.h"
+
+static void blame(struct disc *d, uint32_t v, uint8_t reason)
+{
+	uint32_t p = disc_piece(d, v);
+
+	if (p != AN_NONE && !d->piece.v[p].reason)
+		d->piece.v[p].reason = reason;
+}
+
+void disc_push(struct disc *d, uint32_t v, uint8_t flags)
+{
+	if (!disc_in(d, v))
+		return;
+	d->st[v - d->lo] |= flags;
+	if (!IL_START(d->il[v - d->lo]) && !VEC_PUSH(&d->work, v))
+		d->nomem = true;
+}
+
+/* Sets of image addresses, one bit each. */
+static void bit_set(const struct disc *d, uint64_t *set, uint64_t v)
+{
+	v -= d->m->vaddr_lo;
+	if (v < d->m->vaddr_hi - d->m->vaddr_lo)
+		set[v / 64] |= 1ull << (v % 64);
+}
+
+static bool bit_get(const struct disc *d, const uint64_t *set, uint64_t v)
+{
+	v -= d->m->vaddr_lo;
+	return v < d->m->vaddr_hi - d->m->vaddr_lo && (set[v / 64] >> (v % 64) & 1);
+}
+
+void disc_label(struct disc *d, uint64_t v) { bit_set(d, d->lab, v); }
+bool disc_labelled(const struct disc *d, uint32_t v) { return bit_get(d, d->lab, v); }
+void disc_in_table(struct disc *d, uint32_t v) { bit_set(d, d->tab, v); }
+bool disc_tabled(const struct disc *d, uint32_t v) { return bit_get(d, d->tab, v); }
+
+uint32_t disc_target(const struct disc *d, uint32_t v)
+{
+	uint8_t b = d->il[v - d->lo];
+	uint32_t end = v + IL_LEN(b);
+	const uint8_t *p;
+	int32_t rel;
+
+	switch (IL_KIND(b)) {
+	case K_JMP8: case K_JCC8:
+		p = elf_at(d->m, v, IL_LEN(b));
+		return end + (int8_t)p[IL_LEN(b) - 1];
+	case K_JMP32: case K_JCC32: case K_CALL:
+		p = elf_at(d->m, v, IL_LEN(b));
+		memcpy(&rel, p + IL_LEN(b) - 4, 4);
+		return end + rel;
+	}
+	return AN_NONE;
+}
+
+/* Control transfer of an instruction; -1 where relocation is not supported (SDM Vol. 2). */
+static int kind_of(const ZydisDecodedInstruction *in)
+{
+	uint8_t op = in->opcode;
+
+	if (in->opcode_map == ZYDIS_OPCODE_MAP_DEFAULT) {
+		if (op >= 0x70 && op <= 0x7f)
+			return K_JCC8;
+		switch (op) {
+		case 0xe0: case 0xe1: case 0xe2: case 0xe3: return K_JCC8;
+		case 0xe8: return K_CALL;
+		case 0xe9: return K_JMP32;
+		case 0xeb: return K_JMP8;
+		case 0xc2: case 0xc3: return K_RET;
+		case 0xcc: case 0xf4: return K_HALT;
+		case 0xca: case 0xcb: case 0xcd: case 0xcf: case 0xf1: return -1;
+		case 0xc7: return in->mnemonic == ZYDIS_MNEMONIC_XBEGIN ? -1 : K_NEXT;
+		case 0xff:
+			switch (in->raw.modrm.reg) {
+			case 2: return K_ICALL;
+			case 4: return K_IJMP;
+			case 3: case 5: return -1;
+			}
+		}
+		return K_NEXT;
+	}
+	if (in->opcode_map == ZYDIS_OPCODE_MAP_0F) {
+		if (op >= 0x80 && op <= 0x8f)
+			return in->encoding == ZYDIS_INSTRUCTION_ENCODING_LEGACY ? K_JCC32 : K_NEXT;
+		switch (in->mnemonic) {
+		case ZYDIS_MNEMONIC_SYSCALL: return K_SYSCALL;
+		case ZYDIS_MNEMONIC_UD0: case ZYDIS_MNEMONIC_UD1: case ZYDIS_MNEMONIC_UD2: return K_HALT;
+		case ZYDIS_MNEMONIC_SYSRET: case ZYDIS_MNEMONIC_SYSENTER: case ZYDIS_MNEMONIC_SYSEXIT:
+		case ZYDIS_MNEMONIC_RSM: return -1;
+		default: return K_NEXT;
+		}
+	}
+	return K_NEXT;
+}
+
+/* An address in text that code or data names: an entry if a function starts there. */
+void disc_named(struct disc *d, uint32_t from, uint64_t v)
+{
+	uint32_t p;
+
+	if (v >= UINT32_MAX || !disc_in(d, v) || (p = disc_piece(d, v)) == AN_NONE) {
+		disc_label(d, v);
+		return;
+	}
+	if (d->piece.v[p].start == v && d->piece.v[p].kind != PC_GAP) {
+		disc_push(d, v, ST_ENTRY | ST_TAKEN);
+		return;
+	}
+	d->st[v - d->lo] |= ST_TAKEN;
+	if (!VEC_PUSH(&d->lea, (struct edge){ from, v }))
+		d->nomem = true;
+}
+
+/* A read of text as data: its size needs the operands. */
+static void text_read(struct disc *d, uint32_t pc, uint32_t t)
+{
+	ZydisDecodedInstruction in;
+	ZydisDecodedOperand op[ZYDIS_MAX_OPERAND_COUNT];
+	uint32_t n = 8;
+
+	if (ZYAN_SUCCESS(ZydisDecoderDecodeFull(&d->full, elf_at(d->m, pc, IL_LEN(d->il[pc - d->lo])),
+						IL_LEN(d->il[pc - d->lo]), &in, op)))
+		for (int i = 0; i < in.operand_count; i++)
+			if (op[i].type == ZYDIS_OPERAND_TYPE_MEMORY && op[i].size / 8 > n)
+				n = op[i].size / 8;
+	for (uint32_t i = 0; i < n && disc_in(d, t + i); i++)
+		d->st[t + i - d->lo] |= ST_DATA;
+}
+
+static bool is_nop(const ZydisDecodedInstruction *in)
+{
+	return in->opcode_map == ZYDIS_OPCODE_MAP_0F && in->opcode >= 0x18 && in->opcode <= 0x1f;
+}
+
+/* Addresses the instruction at pc mentions: rip-relative, absolute, and immediates where the
+ * module is not position independent. */
+static void note_refs(struct disc *d, uint32_t pc, const ZydisDecodedInstruction *in)
+{
+	bool def = in->opcode_map == ZYDIS_OPCODE_MAP_DEFAULT, lea = def && in->opcode == 0x8d;
+	uint64_t t = 0;
+
+	if ((in->attributes & ZYDIS_ATTRIB_HAS_MODRM) && in->raw.modrm.mod != 3 && !is_nop(in)) {
+		if (in->raw.modrm.mod == 0 && in->raw.modrm.rm == 5)
+			t = pc + in->length + in->raw.disp.value;
+		else if (!d->m->pie && in->raw.disp.size == 32 && in->raw.disp.value > 0)
+			t = in->raw.disp.value;
+	}
+	if (t && (lea || t >= UINT32_MAX || !disc_in(d, t) || disc_piece(d, t) == AN_NONE))
+		disc_named(d, pc, t);
+	else if (t && in->raw.modrm.mod == 0 && in->raw.modrm.rm == 5)
+		text_read(d, pc, t);
+	else if (t)
+		disc_named(d, pc, t);
+	if (!d->m->pie && in->raw.imm[0].size == 32 && !in->raw.imm[0].is_relative) {
+		uint64_t v = in->raw.imm[0].value.u;
+
+		if (v >= d->m->vaddr_lo && v < d->m->vaddr_hi)
+			disc_named(d, pc, v);
+	}
+}
+
+static bool is_prefix(uint8_t b)
+{
+	return b == 0xf0 || b == 0xf2 || b == 0xf3;
+}
+
+/* Does the instruction at `pc` equal the one at `start` without its leading prefixes? glibc jumps
+ * over `lock` when there is one thread. Both forms are then instructions of the group. */
+static bool prefix_variant(struct disc *d, uint32_t start, uint32_t pc, unsigned len)
+{
+	const uint8_t *p = elf_at(d->m, start, pc - start);
+
+	if (start + IL_LEN(d->il[start - d->lo]) != pc + len)
+		return false;
+	for (uint32_t i = 0; i < pc - start; i++)
+		if (!is_prefix(p[i]))
+			return false;
+	d->nalt++;
+	return true;
+}
+
+/* Marks the bytes of the instruction at pc; false if it overlaps another one. */
+static bool claim(struct disc *d, uint32_t pc, unsigned len, unsigned kind)
+{
+	uint8_t *il = d->il + (pc - d->lo);
+	bool ok = true;
+
+	if (il[0] == IL_IN) {
+		uint32_t s = pc;
+
+		while (d->il[s - d->lo] == IL_IN)
+			s--;
+		if (!prefix_variant(d, s, pc, len)) {
+			blame(d, s, MAP_R_OVERLAP);
+			return false;
+		}
+		il[0] = len | kind << 4;
+		return true;
+	}
+	il[0] = len | kind << 4;
+	for (unsigned i = 1; i < len; i++) {
+		if (IL_START(il[i])) {
+			/* the form without prefix was found first */
+			if (!prefix_variant(d, pc, pc + i, IL_LEN(il[i]))) {
+				blame(d, pc + i, MAP_R_OVERLAP);
+				ok = false;
+			}
+			break;
+		}
+		il[i] = IL_IN;
+	}
+	return ok;
+}
+
+static bool add_edge(struct disc *d, struct edge e, bool fall)
+{
+	if (fall ? !VEC_PUSH(&d->fall, e) : !VEC_PUSH(&d->cross, e))
+		d->nomem = true;
+	return true;
+}
+
+static void jump_to(struct disc *d, const struct piece *p, uint32_t pc, uint32_t t)
+{
+	if (!disc_in(d, t) || disc_piece(d, t) == AN_NONE)
+		return; /* leaves the text: nobody's business but the tail call's */
+	if (p->kind == PC_GAP || t < p->start || t >= p->end)
+		add_edge(d, (struct edge){ pc, t }, false);
+	disc_push(d, t, ST_LEAD);
+}
+
+/* Does the call at pc come back? */
+static bool call_returns(struct disc *d, const struct piece *p, uint32_t pc, uint32_t next, uint32_t t)
+{
+	int c = t == AN_NONE ? NAME_PLAIN : disc_name_class(d, t);
+
+	if (c == NAME_TWICE)
+		d->st[pc - d->lo] |= ST_TWICE;
+	if (c == NAME_NORET || next >= p->end || disc_is_pad(d, next, p->end) ||
+	    (p->kind == PC_GAP && (d->st[next - d->lo] & ST_ENTRY))) {
+		d->st[pc - d->lo] |= ST_NORET;
+		return false;
+	}
+	if (t == next)
+		blame(d, pc, MAP_R_ESCAPE); /* get-pc: the pushed address is used as a value */
+	return true;
+}
+
+/* the name of the GOT slot an indirect call through memory uses */
+static void icall_name(struct disc *d, uint32_t pc, const ZydisDecodedInstruction *in)
+{
+	if (in->raw.modrm.mod != 0 || in->raw.modrm.rm != 5)
+		return;
+	switch (disc_name_class(d, pc + in->length + in->raw.disp.value)) {
+	case NAME_TWICE: d->st[pc - d->lo] |= ST_TWICE; break;
+	case NAME_NORET: d->st[pc - d->lo] |= ST_NORET; break;
+	}
+}
+
+/* The kernel returns from signals through mov $15,%eax; syscall, and unwinders and debuggers
+ * recognise its bytes in place. */
+static bool is_sigreturn(struct disc *d, uint32_t pc)
+{
+	static const uint8_t a[] = { 0x48, 0xc7, 0xc0, 15, 0, 0, 0, 0x0f, 5 }, b[] = { 0xb8, 15, 0, 0, 0, 0x0f, 5 };
+	const uint8_t *p;
+
+	return ((p = elf_at(d->m, pc - 7, 9)) && !memcmp(p, a, 9)) ||
+	       ((p = elf_at(d->m, pc - 5, 7)) && !memcmp(p, b, 7));
+}
+
+/* Handles the end of one instruction. Returns the address to go on at, AN_NONE to stop. */
+static uint32_t step(struct disc *d, const struct piece *p, uint32_t pc, const ZydisDecodedInstruction *in, int kind)
+{
+	uint32_t next = pc + in->length, t;
+
+	switch (kind) {
+	case K_JMP8: case K_JMP32:
+		jump_to(d, p, pc, disc_target(d, pc));
+		return AN_NONE;
+	case K_JCC8: case K_JCC32:
+		jump_to(d, p, pc, disc_target(d, pc));
+		return next;
+	case K_CALL:
+		t = disc_target(d, pc);
+		if (!call_returns(d, p, pc, next, t))
+			next = AN_NONE;
+		if (disc_in(d, t) && disc_piece(d, t) != AN_NONE && t != pc + in->length)
+			disc_push(d, t, ST_ENTRY);
+		else if (t == pc + in->length && next == AN_NONE)
+			disc_push(d, t, ST_ENTRY);
+		return next;
+	case K_ICALL:
+		icall_name(d, pc, in);
+		if ((d->st[pc - d->lo] & ST_NORET) || !call_returns(d, p, pc, next, AN_NONE))
+			return AN_NONE;
+		return next;
+	case K_IJMP:
+		if (!VEC_PUSH(&d->ijmp, (struct ijmp){ .vaddr = pc, .table = AN_NONE }))
+			d->nomem = true;
+		return AN_NONE;
+	case K_RET: case K_HALT:
+		return AN_NONE;
+	case K_SYSCALL:
+		if (is_sigreturn(d, pc)) {
+			blame(d, pc, MAP_R_SIGRET);
+			return AN_NONE;
+		}
+		return next;
+	}
+	return next;
+}
+
+/* One straight line of code, from v to the first unconditional transfer. */
+static void walk_line(struct disc *d, uint32_t v)
+{
+	ZydisDecodedInstruction in;
+	uint32_t pi = disc_piece(d, v), last = AN_NONE;
+	struct piece *p = NULL;
+
+	for (uint32_t pc = v; pc != AN_NONE; ) {
+		const uint8_t *b;
+		int kind;
+
+		if (!p || pc >= p->end) {
+			uint32_t q = p ? disc_piece(d, pc) : pi;
+
+			if (q == AN_NONE) { /* runs out of the text */
+				if (p)
+					blame(d, last, MAP_R_DECODE);
+				return;
+			}
+			if (p)
+				add_edge(d, (struct edge){ last, pc }, true);
+			p = &d->piece.v[q];
+		}
+		if (IL_START(d->il[pc - d->lo]))
+			return;
+		b = elf_at(d->m, pc, 1);
+		if (!b || !ZYAN_SUCCESS(ZydisDecoderDecodeInstruction(&d->fast, NULL, b,
+				d->m->text_hi - pc < 15 ? d->m->text_hi - pc : 15, &in)) ||
+		    !elf_at(d->m, pc, in.length) || in.length > p->end - pc) {
+			blame(d, pc, MAP_R_DECODE);
+			return;
+		}
+		kind = kind_of(&in);
+		if (kind < 0) {
+			blame(d, pc, MAP_R_UNRELOCATABLE);
+			kind = in.mnemonic == ZYDIS_MNEMONIC_XBEGIN || in.mnemonic == ZYDIS_MNEMONIC_INT ? K_NEXT : K_HALT;
+		}
+		if (!claim(d, pc, in.length, kind)) {
+			blame(d, pc, MAP_R_OVERLAP);
+			return;
+		}
+		note_refs(d, pc, &in);
+		last = pc;
+		pc = step(d, p, pc, &in, kind);
+	}
+}
+
+void disc_walk(struct disc *d)
+{
+	while (d->work.n && !d->nomem) {
+		uint32_t v = d->work.v[--d->work.n];
+
+		if (disc_piece(d, v) != AN_NONE && !IL_START(d->il[v - d->lo]))
+			walk_line(d, v);
+	}
+}

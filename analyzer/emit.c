@@ -1,0 +1,314 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * emit.c - the instrumented copy of one group
+ *
+ * Blocks in address order, each: its stub (when no block falls into it), the space check, what the plan
+ * logs at its start, its instructions with the logs before and after them, its end. Stubs that
+ * would be fallen into, space check slow paths and exits to opaque code follow at the end.
+ *
+ * loop*, jrcxz: LOG_RCXZ is one byte, 1 where the branch is taken (emit_ctl.c).
+ */
+#include <stdlib.h>
+#include <string.h>
+#include "emit.h"
+
+void emit_bytes(struct em *e, const struct dec *d, const uint8_t *b)
+{
+	const ZydisDecodedInstruction *in = &d->in;
+	struct code *c = &e->c;
+	unsigned at = in->raw.disp.offset;
+
+	code_insn(c);
+	if (!(in->attributes & ZYDIS_ATTRIB_HAS_MODRM) || in->raw.modrm.mod != 0 || in->raw.modrm.rm != 5) {
+		code_bytes(c, b, in->length);
+		return;
+	}
+	code_bytes(c, b, at);
+	code_mod32(c, d->vaddr + in->length + (uint32_t)in->raw.disp.value, in->length - at - 4);
+	code_bytes(c, b + at + 4, in->length - at - 4);
+}
+
+static bool names_gs(const struct dec *d)
+{
+	for (int i = 0; i < d->in.operand_count; i++) {
+		const ZydisDecodedOperand *o = &d->op[i];
+
+		if (o->type == ZYDIS_OPERAND_TYPE_MEMORY && o->mem.segment == ZYDIS_REGISTER_GS &&
+		    o->mem.type != ZYDIS_MEMOP_TYPE_AGEN)
+			return true;
+	}
+	return d->in.mnemonic == ZYDIS_MNEMONIC_WRGSBASE || d->in.mnemonic == ZYDIS_MNEMONIC_RDGSBASE ||
+	       d->in.mnemonic == ZYDIS_MNEMONIC_SWAPGS;
+}
+
+static bool branch_form(const struct dec *d, uint8_t flow)
+{
+	uint8_t op = d->in.opcode;
+	bool one = d->in.opcode_map == ZYDIS_OPCODE_MAP_DEFAULT;
+
+	switch (flow) {
+	case FLOW_NEXT:
+		return d->in.meta.branch_type == ZYDIS_BRANCH_TYPE_NONE && d->in.meta.category != ZYDIS_CATEGORY_RET &&
+		       d->in.mnemonic != ZYDIS_MNEMONIC_SYSCALL && d->in.meta.category != ZYDIS_CATEGORY_INTERRUPT;
+	case FLOW_JMP:
+		return one && (op == 0xe9 || op == 0xeb);
+	case FLOW_JCC:
+		return one ? (op >= 0x70 && op <= 0x7f) || (op >= 0xe0 && op <= 0xe3) : op >= 0x80 && op <= 0x8f;
+	case FLOW_CALL:
+		return one && op == 0xe8;
+	case FLOW_ICALL:
+		return one && op == 0xff && d->in.raw.modrm.reg == 2;
+	case FLOW_IJMP:
+		return one && op == 0xff && d->in.raw.modrm.reg == 4;
+	case FLOW_RET:
+		return one && (op == 0xc2 || op == 0xc3);
+	case FLOW_SYSCALL:
+		return d->in.mnemonic == ZYDIS_MNEMONIC_SYSCALL;
+	default:
+		return true;
+	}
+}
+
+enum map_reason emit_can(const struct dec *d, const struct an_insn *i)
+{
+	bool modrm = d->in.attributes & ZYDIS_ATTRIB_HAS_MODRM;
+
+	if (!branch_form(d, i->flow) || names_gs(d) || d->in.mnemonic == ZYDIS_MNEMONIC_XBEGIN ||
+	    d->in.mnemonic == ZYDIS_MNEMONIC_XABORT)
+		return MAP_R_UNRELOCATABLE;
+	if (modrm && d->in.raw.modrm.mod == 0 && d->in.raw.modrm.rm == 5 && d->in.address_width != 64)
+		return MAP_R_UNRELOCATABLE; /* eip-relative */
+	if (i->flow != FLOW_NEXT && i->flow != FLOW_HALT && d->in.operand_width == 16)
+		return MAP_R_UNRELOCATABLE;
+	if ((i->flow == FLOW_ICALL || i->flow == FLOW_IJMP) &&
+	    (d->in.address_width != 64 || (dec_gprs(d) >> X_RSP & 1 && d->op[0].type == ZYDIS_OPERAND_TYPE_REGISTER &&
+					   dec_gpr(d->op[0].reg.value) == X_RSP)))
+		return MAP_R_UNRELOCATABLE;
+	if (i->flow == FLOW_NEXT && r15_named(d) && !r15_can(d))
+		return MAP_R_UNRELOCATABLE;
+	return MAP_OK;
+}
+
+static void logs_of(struct em *e, uint32_t b, uint32_t insn, uint8_t when, const struct dec *d, uint32_t live)
+{
+	for (uint32_t i = e->logfirst[b]; i < e->logfirst[b + 1]; i++) {
+		const struct plan_log *l = &e->p->log[i];
+
+		if (l->insn == insn && l->when == when && l->what != LOG_RCXZ)
+			emit_log(e, l, d, live);
+	}
+}
+
+/* a long block: a check within, where r15 is advanced anyway */
+static void inner_check(struct em *e, uint32_t b, uint32_t vaddr, uint32_t live)
+{
+	if (e->bytes[b] <= SPACE_BLOCK_MAX || e->since < SPACE_BLOCK_MAX / 2)
+		return;
+	commit(e);
+	space_check(e, vaddr, live);
+}
+
+static void one_insn(struct em *e, uint32_t b, uint32_t i)
+{
+	const struct an_insn *n = &e->g->insn[i];
+	const struct an_block *k = &e->g->block[b];
+	uint32_t live = e->lv->before[i];
+	struct dec d;
+
+	if (dec_insn(e->m, n, &d)) {
+		e->c.fail = "undecodable instruction";
+		return;
+	}
+	state(e, n->vaddr);
+	inner_check(e, b, n->vaddr, live);
+	logs_of(e, b, i, AT_BEFORE, &d, live);
+	if (n->flow != FLOW_NEXT) {
+		ctl_end(e, b, &d, i, live);
+		return;
+	}
+	if (d.in.mnemonic == ZYDIS_MNEMONIC_ENDBR64)
+		; /* nothing in the copy is reached by an indirect branch of the program */
+	else if (r15_named(&d))
+		r15_emit(e, &d, live);
+	else
+		emit_bytes(e, &d, d.b);
+	state(e, n->vaddr + n->len);
+	logs_of(e, b, i, AT_AFTER, &d, live_after(e->g, i));
+	if (i + 1 == k->first + k->n)
+		ctl_end(e, b, &d, i, live);
+}
+
+/* the block before b in the copy runs into b */
+static bool falls(const struct em *e, uint32_t b)
+{
+	uint32_t to[2];
+
+	if (!b)
+		return false;
+	for (uint32_t n = flow_succ(e, b - 1, to, 2); n-- > 0;)
+		if (n < 2 && to[n] == b)
+			return true;
+	return false;
+}
+
+static void one_block(struct em *e, uint32_t b)
+{
+	const struct an_block *k = &e->g->block[b];
+	uint32_t vaddr = e->g->insn[k->first].vaddr;
+	uint32_t live = e->lv->bin[b];
+	struct dec d;
+
+	if (e->stub[b] != STUB_NONE && e->stub[b] != STUB_PLAIN && !falls(e, b))
+		ctl_stub(e, b, true);
+	code_here(&e->c, e->body[b]);
+	if (e->stub[b] == STUB_PLAIN)
+		code_here(&e->c, e->stubl[b]);
+	e->off = e->off_in[b];
+	e->since = 0;
+	state(e, vaddr);
+	if (e->chk_body[b])
+		space_check(e, vaddr, live);
+	if (dec_insn(e->m, &e->g->insn[k->first], &d))
+		e->c.fail = "undecodable instruction";
+	else
+		logs_of(e, b, k->first, AT_BLOCK, &d, live);
+	for (uint32_t n = 0; n < k->n && !e->c.fail; n++)
+		one_insn(e, b, k->first + n);
+}
+
+static void count_bytes(struct em *e)
+{
+	static const uint8_t head[] = { [STUB_RETURN] = 1, [STUB_ENTRY] = 12, [STUB_RESYNC] = 12 };
+	uint32_t b = 0;
+
+	for (uint32_t i = 0; i < e->p->nlog; i++) {
+		const struct plan_log *l = &e->p->log[i];
+		uint32_t lb = e->g->insn[l->insn].block;
+
+		if (lb < b)
+			e->c.fail = "the plan's logs are not in block order";
+		if (l->when == AT_AFTER && e->g->insn[l->insn].flow != FLOW_NEXT)
+			e->c.fail = "the plan logs after a control transfer";
+		for (; b < lb; b++)
+			e->logfirst[b + 1] = i;
+		if (l->when == AT_ENTRY || l->when == AT_RESYNC || l->when == AT_STUB)
+			e->sbytes[lb] += log_bytes(l);
+		else
+			e->bytes[lb] += log_bytes(l);
+	}
+	for (; b < e->g->nblock; b++)
+		e->logfirst[b + 1] = e->p->nlog;
+	for (b = 0; b < e->g->nblock; b++) {
+		e->stub[b] = glue_stub(e->m, e->g, b);
+		if (e->stub[b] < sizeof(head))
+			e->sbytes[b] += head[e->stub[b]];
+	}
+}
+
+static void em_init(struct em *e)
+{
+	uint32_t nb = e->g->nblock + 1;
+	uint32_t *w = calloc((size_t)nb * 8 * 4 + (size_t)nb * 4, 1);
+	uint8_t *v;
+
+	if (!w)
+		abort();
+	e->body = w;
+	e->stubl = w + nb;
+	e->logfirst = w + 2 * nb;
+	e->bytes = w + 3 * nb;
+	e->sbytes = w + 4 * nb;
+	e->off_in = w + 5 * nb;
+	e->nflow = w + 6 * nb;
+	e->one = w + 7 * nb;
+	v = (uint8_t *)(w + 8 * nb);
+	e->root = v;
+	e->chk_body = v + nb;
+	e->chk_stub = v + 2 * nb;
+	e->stub = v + 3 * nb;
+	for (uint32_t b = 0; b < e->g->nblock; b++) {
+		e->body[b] = code_label(&e->c);
+		e->stubl[b] = code_label(&e->c);
+	}
+}
+
+static struct emitted *take(struct em *e)
+{
+	struct emitted *x = calloc(1, sizeof(*x));
+	uint32_t nb = e->g->nblock;
+	struct code *c = &e->c;
+
+	if (!x)
+		abort();
+	x->block_off = malloc((nb + 1) * 8);
+	if (!x->block_off)
+		abort();
+	x->stub_off = x->block_off + nb;
+	for (uint32_t b = 0; b < nb; b++) {
+		x->block_off[b] = c->label[e->body[b]];
+		x->stub_off[b] = e->stub[b] == STUB_NONE ? AN_NONE : c->label[e->stubl[b]];
+	}
+	x->text = c->b;
+	x->ntext = c->n;
+	x->fix = c->fix;
+	x->nfix = c->nfix;
+	x->ref = c->ref;
+	x->nref = c->nref;
+	x->xlat = c->xl;
+	x->nxlat = c->nxl;
+	x->site = e->site;
+	x->nsite = e->nsite;
+	x->logbytes = e->logbytes;
+	c->b = NULL;
+	c->fix = NULL;
+	c->ref = NULL;
+	c->xl = NULL;
+	e->site = NULL;
+	return x;
+}
+
+struct emitted *emit_group(const struct module *m, const struct an_group *g, const struct plan *p,
+			   const char **why)
+{
+	struct em e = { .m = m, .g = g, .p = p, .lv = g->live };
+	struct emitted *x = NULL;
+
+	em_init(&e);
+	count_bytes(&e);
+	if (!e.c.fail)
+		space_plan(&e);
+	for (uint32_t b = 0; b < g->nblock && !e.c.fail; b++)
+		one_block(&e, b);
+	for (uint32_t b = 0; b < g->nblock && !e.c.fail; b++)
+		if (e.stub[b] != STUB_NONE && e.c.label[e.stubl[b]] == AN_NONE)
+			ctl_stub(&e, b, false);
+	if (!e.c.fail) {
+		space_cold(&e);
+		ctl_cold(&e);
+	}
+	if (!e.c.fail && !code_relax(&e.c))
+		x = take(&e);
+	else
+		*why = e.c.fail;
+	code_free(&e.c);
+	free(e.body);
+	free(e.cold);
+	free(e.leave);
+	free(e.pool);
+	free(e.xent);
+	free(e.site);
+	return x;
+}
+
+void emitted_free(struct emitted *x)
+{
+	if (!x)
+		return;
+	free(x->text);
+	free(x->fix);
+	free(x->ref);
+	free(x->xlat);
+	free(x->block_off);
+	free(x->site);
+	free(x);
+}

@@ -1,0 +1,201 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * emit.h - what the files of the back end share
+ *
+ *   live.c       registers and flags live at each instruction, across calls
+ *   patch.c      what of the original text can be patched; islands; calls to emulate
+ *   emit_code.c  a buffer of machine code: labels, short branches that grow, fix-ups, address map
+ *   r15.c        instructions that name r15
+ *   emit_log.c   the stores into the log
+ *   emit_space.c where the space checks go
+ *   emit_ctl.c   stubs and control transfers
+ *   emit.c       one group
+ *   map_write.c  all groups, the file
+ */
+#ifndef EMIT_H
+#define EMIT_H
+
+#include <Zydis/Zydis.h>
+#include "an.h"
+#include "glue.h"
+#include "run.h"
+
+#define R15 15u
+#define FLAGS_BIT (1u << 16)
+#define GPR_ALL 0xffffu
+#define CALLER_SAVED 0x0fc7u /* rax rcx rdx rsi rdi r8-r11 (psABI 3.2.1) */
+#define NOREG 0xff
+
+enum { X_RAX, X_RCX, X_RDX, X_RBX, X_RSP, X_RBP, X_RSI, X_RDI };
+
+/* A decoded instruction with its bytes (of the file). */
+struct dec {
+	ZydisDecodedInstruction in;
+	ZydisDecodedOperand op[ZYDIS_MAX_OPERAND_COUNT];
+	const uint8_t *b;
+	uint32_t vaddr;
+};
+int dec_insn(const struct module *m, const struct an_insn *i, struct dec *d);
+/* hardware number of the general register that contains r, or -1 */
+int dec_gpr(ZydisRegister r);
+/* all general registers the instruction touches in any way, bit mask */
+uint32_t dec_gprs(const struct dec *d);
+
+/* live.c's per-group data, in an_group.live. */
+struct live {
+	uint32_t *use, *def;   /* per instruction; def: must be overwritten entirely */
+	uint32_t *before;      /* live before each instruction */
+	uint32_t *bin;         /* live at each block's start */
+	uint32_t own, clob;    /* caller-saved registers that callers must take for overwritten */
+	uint32_t retextra;     /* restored by hand-written code: live at ret */
+	uint32_t ureach;       /* liveret as found so far */
+	uint8_t *emul;         /* per instruction: call emulated in the copy (patch.c) */
+	bool done;
+};
+int live_module(struct module *m, int jobs);
+void live_free(struct an_group *g);
+
+/* ---- emit_code.c ---- */
+
+struct branch { uint32_t pos, label; uint8_t op; /* 0xeb, 0x70|cc */ bool rel32; };
+struct lref { uint32_t pos, label; bool rel8; }; /* disp field at pos that names a label */
+struct code {
+	uint8_t *b;
+	uint32_t n, cap;
+	struct branch *br;
+	uint32_t nbr, capbr;
+	struct lref *lr;
+	uint32_t nlr, caplr;
+	uint32_t *label;
+	uint32_t nlabel, caplabel;
+	struct map_fixup *fix;
+	uint32_t nfix, capfix;
+	struct emit_ref *ref;
+	uint32_t nref, capref;
+	struct map_xlat *xl;
+	uint32_t nxl, capxl;
+	struct map_xlat cur;   /* state before the next instruction appended */
+	const char *fail;      /* first thing that went wrong */
+};
+void code_free(struct code *c);
+void code_byte(struct code *c, unsigned v);
+void code_bytes(struct code *c, const void *p, uint32_t n);
+void code_u32(struct code *c, uint32_t v);
+void code_insn(struct code *c);     /* an instruction starts here: notes the state */
+uint32_t code_label(struct code *c);
+void code_here(struct code *c, uint32_t label);
+void code_jmp(struct code *c, uint32_t label);
+void code_jcc(struct code *c, unsigned cc, uint32_t label);
+void code_jmp_mod(struct code *c, uint32_t vaddr);      /* jmp rel32 to the module */
+void code_ref(struct code *c, int cc, uint32_t group, uint32_t block); /* cc < 0: jmp */
+/* disp32 that reaches vaddr from an instruction ending `tail` bytes after the field */
+void code_mod32(struct code *c, uint32_t vaddr, uint32_t tail);
+void code_gs(struct code *c, unsigned op, unsigned reg, uint32_t tcb, bool w); /* op reg,%gs:tcb */
+void code_lea_label(struct code *c, unsigned reg, uint32_t label);
+void code_r15mem(struct code *c, unsigned reg, uint32_t off); /* modrm of reg, off(%r15) */
+void code_advance(struct code *c, uint32_t n);          /* lea n(%r15),%r15 */
+int code_relax(struct code *c); /* final bytes; all offsets translated */
+void *grow(void *p, uint32_t n, uint32_t *cap, size_t size);
+
+/* ---- one group being emitted ---- */
+
+struct em {
+	const struct module *m;
+	const struct an_group *g;
+	const struct plan *p;
+	const struct live *lv;
+	struct code c;
+	uint32_t *body, *stubl;     /* labels per block */
+	uint32_t *logfirst;         /* nblock + 1: first log of each block */
+	uint32_t *bytes;            /* logged by each block's body */
+	uint32_t *sbytes;           /* logged by each block's stub, mark included */
+	uint32_t *off_in;           /* log offset from r15 at the block's start */
+	uint32_t *nflow;            /* flow predecessors within the copy */
+	uint32_t *one;              /* the flow predecessor when nflow == 1 */
+	uint8_t *root;              /* starts at offset 0 */
+	uint8_t *chk_body, *chk_stub;
+	uint8_t *stub;              /* enum stub */
+	uint32_t off;               /* current offset from r15 */
+	uint32_t since;             /* bytes since the last check, for long blocks */
+	struct cold { uint32_t label, resume; uint32_t vaddr; bool saved, rax; } *cold;
+	uint32_t ncold, capcold;
+	struct leave { uint32_t label, target, vaddr; } *leave; /* exits to opaque code, out of line */
+	uint32_t nleave, capleave;
+	struct pool { uint32_t label, vaddr; } *pool; /* return addresses of emulated calls */
+	uint32_t npool, cappool;
+	struct xentry { uint32_t label, join, site, vaddr; } *xent; /* unexpected rsp at an entry */
+	uint32_t nxent, capxent;
+	struct emit_site *site;
+	uint32_t nsite, capsite;
+	uint64_t logbytes;
+};
+
+/* A borrowed register. */
+struct scratch { uint8_t reg, slot; /* slot NOREG: was dead */ };
+struct scratch scratch_get(struct em *e, uint32_t avoid, uint32_t live);
+void scratch_put(struct em *e, struct scratch s);
+
+/* r15.c */
+bool r15_named(const struct dec *d);
+/* bytes of d with r15 replaced by register s. 0, or -1 where that has no encoding */
+int r15_patch(const struct dec *d, unsigned s, uint8_t out[16]);
+void r15_emit(struct em *e, const struct dec *d, uint32_t live);
+/* r15_emit can do it */
+bool r15_can(const struct dec *d);
+/* appends an instruction's bytes, rip-relative operand fixed up */
+void emit_bytes(struct em *e, const struct dec *d, const uint8_t *b);
+
+/* emit_log.c */
+uint32_t log_bytes(const struct plan_log *l);
+void emit_log(struct em *e, const struct plan_log *l, const struct dec *d, uint32_t live);
+void emit_load_operand(struct em *e, const struct dec *d, unsigned reg); /* mov operand 0, reg */
+
+/* emit_space.c */
+int space_plan(struct em *e);
+bool space_ends(const struct em *e, uint32_t b);
+void space_check(struct em *e, uint32_t vaddr, uint32_t live);
+void space_cold(struct em *e);
+uint32_t flow_succ(const struct em *e, uint32_t b, uint32_t *out, uint32_t max);
+#define SPACE_BLOCK_MAX 8192u /* a block that logs more has checks inside */
+
+/* emit_ctl.c */
+void ctl_stub(struct em *e, uint32_t b, bool inl);
+void ctl_end(struct em *e, uint32_t b, const struct dec *d, uint32_t i, uint32_t live);
+void ctl_cold(struct em *e);
+void ctl_goto(struct em *e, uint32_t b, uint32_t to);
+void commit(struct em *e);
+void state(struct em *e, uint32_t vaddr); /* plain state: r15 is LP, nothing borrowed */
+
+/* emit.c: NULL with *why on failure */
+struct emitted *emit_group(const struct module *m, const struct an_group *g, const struct plan *p,
+			   const char **why);
+void emitted_free(struct emitted *x);
+/* the instruction can be emitted at all; else the reason */
+enum map_reason emit_can(const struct dec *d, const struct an_insn *i);
+
+/* patch.c */
+struct patches {
+	struct map_patch *p;
+	uint32_t n, cap;
+	uint32_t njmp, nisland, nemul, ndemoted; /* for --stats */
+	struct point *pt;
+	uint32_t npt;
+	uint8_t *used;
+};
+int patch_plan(struct module *m, struct patches *ps, int jobs);
+int patch_write(struct module *m, struct patches *ps, struct emitted *const *em, const uint32_t *base);
+void patch_free(struct patches *ps);
+/* makes the groups with bad[i] != MAP_OK opaque for that reason, and everything that knew them:
+ * callee lists, tailx, live bytes. 0 or -1 */
+int groups_demote(struct module *m, const uint8_t *bad, struct patches *ps);
+
+/* map_write.c */
+int map_write(struct module *m, const char *path, uint32_t flags, int jobs, char *err, size_t errlen);
+int map_dump(const char *path);
+/* what the last map_write did, for --stats */
+struct map_stats { uint64_t copy, logbytes, sites, emulated, islands, jmps, demoted, xlat, ops; };
+extern struct map_stats map_stats;
+/* calls fn(arg, i) for all i < n from `jobs` threads */
+void par_for(uint32_t n, int jobs, void (*fn)(void *arg, uint32_t i), void *arg);
+
+#endif

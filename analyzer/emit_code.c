@@ -1,0 +1,330 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * emit_code.c - a growing buffer of machine code
+ *
+ * Branches to labels are appended in their two-byte form. code_relax() then lets those grow
+ * whose target is out of reach, until nothing changes (growth only, so it ends), and moves the
+ * bytes apart. Everything that names a position (labels, fix-ups, references, address map) is
+ * kept in positions of the short form and translated at the end:
+ *
+ *   short   |..|eb xx|......|74 xx|...|        position p
+ *   final   |..|eb xx|......|0f 84 xx xx xx xx|...|   p + growth of all branches before p
+ *
+ * The state of the program's registers (struct map_xlat) is noted where an instruction starts
+ * and the state differs from the one before.
+ */
+#include <stdlib.h>
+#include <string.h>
+#include "emit.h"
+
+void *grow(void *p, uint32_t n, uint32_t *cap, size_t size)
+{
+	void *q;
+
+	if (n < *cap)
+		return p;
+	*cap = *cap ? *cap * 2 : 64;
+	if (*cap <= n)
+		*cap = n + 64;
+	q = realloc(p, *cap * size);
+	if (!q)
+		abort(); /* out of memory: nothing was written yet */
+	return q;
+}
+
+void code_free(struct code *c)
+{
+	free(c->b);
+	free(c->br);
+	free(c->lr);
+	free(c->label);
+	free(c->fix);
+	free(c->ref);
+	free(c->xl);
+	memset(c, 0, sizeof(*c));
+}
+
+void code_bytes(struct code *c, const void *p, uint32_t n)
+{
+	c->b = grow(c->b, c->n + n, &c->cap, 1);
+	memcpy(c->b + c->n, p, n);
+	c->n += n;
+}
+
+void code_byte(struct code *c, unsigned v)
+{
+	uint8_t b = v;
+
+	code_bytes(c, &b, 1);
+}
+
+void code_u32(struct code *c, uint32_t v)
+{
+	code_bytes(c, &v, 4);
+}
+
+static bool same_state(const struct map_xlat *a, const struct map_xlat *b)
+{
+	return a->vaddr == b->vaddr && a->flags == b->flags && a->r15_reg == b->r15_reg &&
+	       a->spill[0] == b->spill[0] && a->spill[1] == b->spill[1];
+}
+
+void code_insn(struct code *c)
+{
+	if (c->nxl && same_state(&c->xl[c->nxl - 1], &c->cur))
+		return;
+	if (c->nxl && c->xl[c->nxl - 1].copy_off == c->n)
+		c->nxl--;
+	c->xl = grow(c->xl, c->nxl, &c->capxl, sizeof(*c->xl));
+	c->xl[c->nxl] = c->cur;
+	c->xl[c->nxl++].copy_off = c->n;
+}
+
+uint32_t code_label(struct code *c)
+{
+	c->label = grow(c->label, c->nlabel, &c->caplabel, sizeof(*c->label));
+	c->label[c->nlabel] = AN_NONE;
+	return c->nlabel++;
+}
+
+void code_here(struct code *c, uint32_t label)
+{
+	c->label[label] = c->n;
+}
+
+static void branch(struct code *c, uint8_t op, uint32_t label)
+{
+	code_insn(c);
+	c->br = grow(c->br, c->nbr, &c->capbr, sizeof(*c->br));
+	c->br[c->nbr++] = (struct branch){ c->n, label, op, false };
+	code_byte(c, op);
+	code_byte(c, 0);
+}
+
+void code_jmp(struct code *c, uint32_t label)
+{
+	branch(c, 0xeb, label);
+}
+
+void code_jcc(struct code *c, unsigned cc, uint32_t label)
+{
+	branch(c, 0x70 | cc, label);
+}
+
+void code_mod32(struct code *c, uint32_t vaddr, uint32_t tail)
+{
+	c->fix = grow(c->fix, c->nfix, &c->capfix, sizeof(*c->fix));
+	c->fix[c->nfix++] = (struct map_fixup){ c->n, MAP_FIX_MOD32 };
+	/* the end of the instruction is subtracted when positions are final: tail is kept in the kind */
+	c->fix[c->nfix - 1].kind |= tail << 8;
+	code_u32(c, vaddr);
+}
+
+void code_jmp_mod(struct code *c, uint32_t vaddr)
+{
+	code_insn(c);
+	code_byte(c, 0xe9);
+	code_mod32(c, vaddr, 0);
+}
+
+void code_ref(struct code *c, int cc, uint32_t group, uint32_t block)
+{
+	code_insn(c);
+	if (cc < 0) {
+		code_byte(c, 0xe9);
+	} else {
+		code_byte(c, 0x0f);
+		code_byte(c, 0x80 | cc);
+	}
+	c->ref = grow(c->ref, c->nref, &c->capref, sizeof(*c->ref));
+	c->ref[c->nref++] = (struct emit_ref){ c->n, group, block };
+	code_u32(c, 0);
+}
+
+/* 65 [REX] op modrm sib disp32: an absolute address of 32 bits, segment gs */
+void code_gs(struct code *c, unsigned op, unsigned reg, uint32_t tcb, bool w)
+{
+	unsigned rex = (w ? 0x48 : 0) | (reg & 8 ? 0x44 : 0);
+
+	code_insn(c);
+	code_byte(c, 0x65);
+	if (rex)
+		code_byte(c, rex);
+	code_byte(c, op);
+	code_byte(c, 0x04 | (reg & 7) << 3);
+	code_byte(c, 0x25);
+	code_u32(c, tcb);
+}
+
+void code_lea_label(struct code *c, unsigned reg, uint32_t label)
+{
+	code_insn(c);
+	code_byte(c, 0x48 | (reg & 8 ? 4 : 0));
+	code_byte(c, 0x8d);
+	code_byte(c, 0x05 | (reg & 7) << 3);
+	c->lr = grow(c->lr, c->nlr, &c->caplr, sizeof(*c->lr));
+	c->lr[c->nlr++] = (struct lref){ c->n, label, false };
+	code_u32(c, 0);
+}
+
+void code_r15mem(struct code *c, unsigned reg, uint32_t off)
+{
+	unsigned r = (reg & 7) << 3 | 7;
+
+	if (!off) {
+		code_byte(c, r);
+	} else if (off < 128) {
+		code_byte(c, 0x40 | r);
+		code_byte(c, off);
+	} else {
+		code_byte(c, 0x80 | r);
+		code_u32(c, off);
+	}
+}
+
+void code_advance(struct code *c, uint32_t n)
+{
+	if (!n)
+		return;
+	code_insn(c);
+	code_bytes(c, "\x4d\x8d", 2);
+	code_r15mem(c, R15, n);
+}
+
+static uint32_t growth(const struct branch *b)
+{
+	return !b->rel32 ? 0 : b->op == 0xeb ? 3 : 4;
+}
+
+/* growth of all branches that start before off: cum[i] = that of the first i */
+static uint32_t shift(const struct code *c, const uint32_t *cum, uint32_t off)
+{
+	uint32_t lo = 0, hi = c->nbr;
+
+	while (lo < hi) {
+		uint32_t mid = lo + (hi - lo) / 2;
+
+		if (c->br[mid].pos < off)
+			lo = mid + 1;
+		else
+			hi = mid;
+	}
+	return off + cum[lo];
+}
+
+static void sum(const struct code *c, uint32_t *cum)
+{
+	cum[0] = 0;
+	for (uint32_t i = 0; i < c->nbr; i++)
+		cum[i + 1] = cum[i] + growth(&c->br[i]);
+}
+
+static int32_t distance(const struct code *c, const uint32_t *cum, uint32_t i)
+{
+	uint32_t end = c->br[i].pos + cum[i] + 2 + growth(&c->br[i]);
+
+	return (int32_t)(shift(c, cum, c->label[c->br[i].label]) - end);
+}
+
+static void put32(uint8_t *p, uint32_t v)
+{
+	memcpy(p, &v, 4);
+}
+
+static void spread(struct code *c, const uint32_t *cum, uint8_t *out)
+{
+	uint32_t from = 0, to = 0;
+
+	for (uint32_t i = 0; i < c->nbr; i++) {
+		const struct branch *b = &c->br[i];
+		int32_t d = distance(c, cum, i);
+
+		memcpy(out + to, c->b + from, b->pos - from);
+		to += b->pos - from;
+		from = b->pos + 2;
+		if (!b->rel32) {
+			out[to++] = b->op;
+			out[to++] = d;
+			continue;
+		}
+		if (b->op == 0xeb) {
+			out[to++] = 0xe9;
+		} else {
+			out[to++] = 0x0f;
+			out[to++] = b->op + 0x10;
+		}
+		put32(out + to, d);
+		to += 4;
+	}
+	memcpy(out + to, c->b + from, c->n - from);
+}
+
+static void translate(struct code *c, const uint32_t *cum, uint8_t *out)
+{
+	for (uint32_t i = 0; i < c->nlr; i++) {
+		uint32_t at = shift(c, cum, c->lr[i].pos);
+		int32_t d = shift(c, cum, c->label[c->lr[i].label]) - at - (c->lr[i].rel8 ? 1 : 4);
+
+		if (!c->lr[i].rel8)
+			put32(out + at, d);
+		else if (d == (int8_t)d)
+			out[at] = d;
+		else
+			c->fail = "a short branch does not reach";
+	}
+	for (uint32_t i = 0; i < c->nfix; i++) {
+		struct map_fixup *f = &c->fix[i];
+		uint32_t v, tail = f->kind >> 8;
+
+		f->copy_off = shift(c, cum, f->copy_off);
+		f->kind &= 0xff;
+		if (f->kind != MAP_FIX_MOD32)
+			continue;
+		memcpy(&v, out + f->copy_off, 4);
+		put32(out + f->copy_off, v - (f->copy_off + 4 + tail));
+	}
+	for (uint32_t i = 0; i < c->nref; i++)
+		c->ref[i].text_off = shift(c, cum, c->ref[i].text_off);
+	for (uint32_t i = 0; i < c->nxl; i++)
+		c->xl[i].copy_off = shift(c, cum, c->xl[i].copy_off);
+	for (uint32_t i = 0; i < c->nlabel; i++)
+		if (c->label[i] != AN_NONE)
+			c->label[i] = shift(c, cum, c->label[i]);
+}
+
+int code_relax(struct code *c)
+{
+	uint32_t *cum = malloc((c->nbr + 1) * sizeof(*cum));
+	uint8_t *out;
+	bool again;
+
+	for (uint32_t i = 0; i < c->nbr; i++)
+		if (c->label[c->br[i].label] == AN_NONE)
+			c->fail = "branch to a block that was not emitted";
+	if (c->fail || !cum) {
+		free(cum);
+		return -1;
+	}
+	do {
+		again = false;
+		sum(c, cum);
+		for (uint32_t i = 0; i < c->nbr; i++) {
+			int32_t d = distance(c, cum, i);
+
+			if (!c->br[i].rel32 && d != (int8_t)d)
+				c->br[i].rel32 = again = true;
+		}
+	} while (again);
+	out = malloc(c->n + cum[c->nbr] + 1);
+	if (!out)
+		abort();
+	spread(c, cum, out);
+	translate(c, cum, out);
+	free(c->b);
+	c->b = out;
+	c->n += cum[c->nbr];
+	c->cap = c->n + 1;
+	c->nbr = 0;
+	free(cum);
+	return c->fail ? -1 : 0;
+}

@@ -1,0 +1,465 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * emit_ctl.c - how control enters and leaves the copy
+ *
+ *   original text                     copy
+ *   entry:  jmp ───────────▶ stub:  mov %r15,%gs:R15; mov %gs:LP,%r15; mark; needed registers
+ *                            body:  …
+ *   site:   call f ◀──────────────  jmp site                        (f's direct entry, or opaque f)
+ *           jmp ───────────▶ stub:  mov %gs:LP,%r15; …
+ *                            ret:   mov %r15,%gs:LP; mov %gs:R15,%r15; ret
+ *
+ * An emulated call (its bytes in the original text are needed for a patch) is
+ *   pushq return_address(%rip); jmp target       (target read before the push: it may use rsp)
+ *
+ * The exact sequences are the table in README.md.
+ */
+#include <string.h>
+#include "emit.h"
+
+void state(struct em *e, uint32_t vaddr)
+{
+	e->c.cur = (struct map_xlat){ 0, vaddr, 0, NOREG, { NOREG, NOREG } };
+}
+
+void commit(struct em *e)
+{
+	code_advance(&e->c, e->off);
+	e->off = 0;
+}
+
+/* r15 is the program's from here on */
+static void give_back(struct em *e)
+{
+	code_gs(&e->c, 0x8b, R15, TCB_R15, true);
+	e->c.cur.flags |= MAP_X_R15_REAL;
+}
+
+static void mark(struct em *e, unsigned kind, uint32_t site)
+{
+	struct code *c = &e->c;
+
+	code_insn(c);
+	code_bytes(c, "\x41\xc7", 2); /* movl $imm32,off(%r15) */
+	code_r15mem(c, 0, e->off);
+	c->fix = grow(c->fix, c->nfix, &c->capfix, sizeof(*c->fix));
+	c->fix[c->nfix++] = (struct map_fixup){ c->n, MAP_FIX_MARK };
+	code_u32(c, kind | site << RUN_MARK_ID_SHIFT);
+	e->off += 4;
+}
+
+static void rsp_log(struct em *e)
+{
+	code_insn(&e->c);
+	code_bytes(&e->c, "\x49\x89", 2); /* mov %rsp,off(%r15) */
+	code_r15mem(&e->c, X_RSP, e->off);
+	e->off += 8;
+}
+
+static uint32_t new_site(struct em *e, uint32_t b, uint32_t kind)
+{
+	e->site = grow(e->site, e->nsite, &e->capsite, sizeof(*e->site));
+	e->site[e->nsite] = (struct emit_site){ b, kind, NULL, 0 };
+	return e->nsite++;
+}
+
+static void stub_logs(struct em *e, uint32_t b)
+{
+	uint32_t first = e->g->block[b].first;
+	struct dec d;
+
+	if (dec_insn(e->m, &e->g->insn[first], &d))
+		e->c.fail = "undecodable instruction";
+	for (uint32_t i = e->logfirst[b]; i < e->logfirst[b + 1]; i++) {
+		uint8_t w = e->p->log[i].when;
+
+		if (w == AT_ENTRY || w == AT_RESYNC || w == AT_STUB)
+			emit_log(e, &e->p->log[i], &d, e->lv->bin[b]);
+	}
+}
+
+/* ENTRY, or ENTRYX where rsp is not what the last call made it; x: out of line */
+static void entry_marks(struct em *e, uint32_t b)
+{
+	struct code *c = &e->c;
+	uint32_t site = new_site(e, b, MAP_SITE_ENTRY);
+	struct xentry *x;
+
+	if (e->lv->bin[b] & FLAGS_BIT) {
+		mark(e, RUN_MARK_ENTRYX, site);
+		rsp_log(e);
+		commit(e);
+		return;
+	}
+	e->xent = grow(e->xent, e->nxent, &e->capxent, sizeof(*e->xent));
+	x = &e->xent[e->nxent++];
+	*x = (struct xentry){ code_label(c), code_label(c), site, e->g->insn[e->g->block[b].first].vaddr };
+	code_gs(c, 0x39, X_RSP, TCB_EXPECT, true); /* cmp %rsp,%gs:EXPECT */
+	code_jcc(c, 5, x->label);
+	mark(e, RUN_MARK_ENTRY, site);
+	commit(e);
+	code_here(c, x->join);
+}
+
+/* Stub of block b; inl: the body follows, else jump to it. */
+void ctl_stub(struct em *e, uint32_t b, bool inl)
+{
+	const struct an_block *k = &e->g->block[b];
+	uint32_t vaddr = e->g->insn[k->first].vaddr;
+	struct code *c = &e->c;
+	uint8_t s = e->stub[b];
+	bool direct = s == STUB_RELOAD && (k->flags & AN_B_RETURN) && !(k->flags & (AN_B_TARGET | AN_B_ANYTARGET));
+
+	state(e, vaddr);
+	c->cur.flags = MAP_X_R15_REAL | MAP_X_STUB;
+	code_here(c, e->stubl[b]);
+	if (!direct)
+		code_gs(c, 0x89, R15, TCB_R15, true);
+	code_gs(c, 0x8b, R15, TCB_LP, true);
+	c->cur.flags = MAP_X_STUB;
+	e->off = 0;
+	if (e->chk_stub[b])
+		space_check(e, vaddr, e->lv->bin[b]);
+	if (s == STUB_RETURN) {
+		code_insn(c);
+		code_bytes(c, "\x41\xc6", 2); /* movb $mark,(%r15) */
+		code_r15mem(c, 0, e->off);
+		code_byte(c, RUN_MARK_RET | (b & 0x1f) << 3);
+		e->off = 1;
+	} else if (s == STUB_ENTRY) {
+		entry_marks(e, b);
+	} else if (s == STUB_RESYNC) {
+		mark(e, RUN_MARK_RESYNC, new_site(e, b, MAP_SITE_RESYNC));
+		rsp_log(e);
+	}
+	stub_logs(e, b);
+	if (e->off != e->off_in[b])
+		commit(e);
+	if (!inl)
+		code_jmp(c, e->body[b]);
+	state(e, vaddr);
+}
+
+/* to block `to` at the end of block b; nothing where it is next */
+void ctl_goto(struct em *e, uint32_t b, uint32_t to)
+{
+	if (to != b + 1)
+		code_jmp(&e->c, e->body[to]);
+}
+
+/* leaves for opaque code at `target`; r15 committed */
+static void leave(struct em *e, uint32_t target)
+{
+	struct code *c = &e->c;
+
+	code_gs(c, 0x89, R15, TCB_LP, true);
+	code_gs(c, 0x89, X_RSP, TCB_EXPECT, true);
+	give_back(e);
+	code_jmp_mod(c, target);
+}
+
+/* the jump or condition `cc` to code outside the group */
+static void tail(struct em *e, int cc, uint32_t i)
+{
+	const struct an_callee *t = glue_callee(e->g, i);
+	uint32_t target = e->g->insn[i].target;
+	struct leave *v;
+
+	if (t) {
+		code_ref(&e->c, cc, t->group, t->block);
+		return;
+	}
+	if (cc < 0) {
+		leave(e, target);
+		return;
+	}
+	e->leave = grow(e->leave, e->nleave, &e->capleave, sizeof(*e->leave));
+	v = &e->leave[e->nleave++];
+	*v = (struct leave){ code_label(&e->c), target, target };
+	code_jcc(&e->c, cc, v->label);
+}
+
+static void push_return(struct em *e, uint32_t vaddr)
+{
+	struct code *c = &e->c;
+	struct pool *p;
+
+	e->pool = grow(e->pool, e->npool, &e->cappool, sizeof(*e->pool));
+	p = &e->pool[e->npool++];
+	*p = (struct pool){ code_label(c), vaddr };
+	code_insn(c);
+	code_bytes(c, "\xff\x35", 2);
+	c->lr = grow(c->lr, c->nlr, &c->caplr, sizeof(*c->lr));
+	c->lr[c->nlr++] = (struct lref){ c->n, p->label, false };
+	code_u32(c, 0);
+}
+
+/* mov %r15,%gs:LP; lea -8(%rsp),%r15; mov %r15,%gs:EXPECT */
+static void expect_call(struct em *e, bool lp)
+{
+	struct code *c = &e->c;
+
+	if (lp)
+		code_gs(c, 0x89, R15, TCB_LP, true);
+	code_insn(c);
+	code_bytes(c, "\x4c\x8d\x7c\x24\xf8", 5);
+	code_gs(c, 0x89, R15, TCB_EXPECT, true);
+}
+
+/* target of an indirect call to tcb.target; r15 has been given back */
+static void target_early(struct em *e, const struct dec *d)
+{
+	struct code *c = &e->c;
+	int r = d->op[0].type == ZYDIS_OPERAND_TYPE_REGISTER ? dec_gpr(d->op[0].reg.value) : -1;
+
+	if (r == X_RSP) {
+		c->fail = "call through rsp";
+	} else if (r >= 0) {
+		code_gs(c, 0x89, r, TCB_TARGET, true);
+	} else {
+		emit_load_operand(e, d, R15);
+		c->cur.flags &= ~MAP_X_R15_REAL;
+		code_gs(c, 0x89, R15, TCB_TARGET, true);
+	}
+}
+
+static void call(struct em *e, const struct dec *d, uint32_t i)
+{
+	const struct an_insn *n = &e->g->insn[i];
+	const struct an_callee *t = n->flow == FLOW_CALL ? glue_callee(e->g, i) : NULL;
+	bool emul = e->lv->emul && e->lv->emul[i];
+	struct code *c = &e->c;
+
+	commit(e);
+	if (t) {
+		if (!emul) {
+			code_jmp_mod(c, n->vaddr);
+			return;
+		}
+		push_return(e, n->vaddr + n->len);
+		state(e, e->m->group[t->group].insn[e->m->group[t->group].block[t->block].first].vaddr);
+		code_ref(c, -1, t->group, t->block);
+		return;
+	}
+	if (emul && n->flow == FLOW_ICALL) {
+		code_gs(c, 0x89, R15, TCB_LP, true);
+		give_back(e);
+		target_early(e, d);
+		c->cur.flags &= ~MAP_X_R15_REAL;
+		expect_call(e, false);
+	} else {
+		expect_call(e, true);
+	}
+	give_back(e);
+	if (!emul) {
+		code_jmp_mod(c, n->vaddr);
+		return;
+	}
+	push_return(e, n->vaddr + n->len);
+	if (n->flow == FLOW_CALL) {
+		c->cur.vaddr = n->target;
+		code_jmp_mod(c, n->target);
+	} else {
+		c->cur.vaddr = AN_NONE;
+		c->cur.flags |= MAP_X_TARGET;
+		code_gs(c, 0xff, 4, TCB_TARGET, false);
+	}
+}
+
+static void ijump(struct em *e, const struct dec *d, uint32_t b, uint32_t live)
+{
+	enum jumpkind k = glue_jump(e->m, e->g, b);
+	struct code *c = &e->c;
+	struct scratch s;
+
+	commit(e);
+	if (k != JUMP_PLAIN) {
+		code_gs(c, 0x89, R15, TCB_LP, true);
+		if (k != JUMP_RELOAD)
+			code_gs(c, 0x89, X_RSP, TCB_EXPECT, true);
+		give_back(e);
+		emit_bytes(e, d, d->b);
+		return;
+	}
+	if (!r15_named(d)) {
+		emit_bytes(e, d, d->b);
+	} else if (d->op[0].type == ZYDIS_OPERAND_TYPE_REGISTER) {
+		code_gs(c, 0xff, 4, TCB_R15, false);
+	} else {
+		s = scratch_get(e, dec_gprs(d), live);
+		code_gs(c, 0x8b, s.reg, TCB_R15, true);
+		emit_load_operand(e, d, s.reg);
+		code_gs(c, 0x89, s.reg, TCB_TARGET, true);
+		scratch_put(e, s);
+		code_gs(c, 0xff, 4, TCB_TARGET, false);
+	}
+}
+
+/* The runtime writes the mark and returns to resume with room or not, so a check follows. */
+static void syscall_insn(struct em *e, uint32_t b, const struct dec *d)
+{
+	uint32_t next = d->vaddr + d->in.length, resume, to = e->g->block[b].succ[1];
+	struct code *c = &e->c;
+
+	commit(e);
+	resume = code_label(c);
+	code_lea_label(c, X_RCX, resume); /* rcx dies in syscall */
+	code_gs(c, 0x89, X_RCX, TCB_RESUME, true);
+	code_insn(c);
+	code_bytes(c, "\x48\x8d\x0d", 3);
+	code_mod32(c, next, 0);
+	code_gs(c, 0x89, X_RCX, TCB_TARGET, true);
+	code_gs(c, 0xff, 4, TCB_SYSCALL, false);
+	code_here(c, resume);
+	state(e, next);
+	if (to == AN_NONE) {
+		leave(e, next);
+		return;
+	}
+	if (!e->chk_body[to])
+		space_check(e, next, e->lv->bin[to]);
+	ctl_goto(e, b, to);
+}
+
+/* loop*, jrcxz: the instruction itself decides, over a hop within reach of its rel8:
+ *   loop 1f; [log 0]; jmp next; 1: [log 1]; jmp taken
+ * The log of such a branch (LOG_RCXZ) is 1 where it is taken. */
+static void loop_insn(struct em *e, uint32_t b, const struct dec *d, uint32_t i, bool log)
+{
+	const struct an_block *k = &e->g->block[b];
+	struct code *c = &e->c;
+	uint32_t one = code_label(c), off = e->off, target = e->g->insn[i].target;
+	bool ends = space_ends(e, b);
+
+	code_insn(c);
+	code_bytes(c, d->b, d->in.length - 1);
+	c->lr = grow(c->lr, c->nlr, &c->caplr, sizeof(*c->lr));
+	c->lr[c->nlr++] = (struct lref){ c->n, one, true };
+	code_byte(c, 0);
+	for (unsigned taken = 0; taken < 2; taken++) {
+		state(e, taken ? target : d->vaddr + d->in.length);
+		if (taken)
+			code_here(c, one);
+		e->off = off;
+		if (log) {
+			code_insn(c);
+			code_bytes(c, "\x41\xc6", 2);
+			code_r15mem(c, 0, e->off);
+			code_byte(c, taken);
+			e->off++;
+			e->logbytes += !taken;
+		}
+		if (ends)
+			commit(e);
+		if (!taken)
+			code_jmp(c, e->body[k->succ[1]]);
+		else if (k->succ[0] != AN_NONE)
+			code_jmp(c, e->body[k->succ[0]]);
+		else
+			tail(e, -1, i);
+	}
+}
+
+static void jcc(struct em *e, uint32_t b, const struct dec *d, uint32_t i)
+{
+	const struct an_block *k = &e->g->block[b];
+	uint32_t next = d->vaddr + d->in.length;
+	unsigned cc = d->in.opcode & 15;
+
+	if (space_ends(e, b))
+		commit(e);
+	if (k->succ[0] != AN_NONE)
+		code_jcc(&e->c, cc, e->body[k->succ[0]]);
+	else
+		tail(e, cc, i);
+	state(e, next);
+	if (k->succ[1] != AN_NONE)
+		ctl_goto(e, b, k->succ[1]);
+	else
+		leave(e, next);
+}
+
+/* The end of block b: its last instruction i transfers control, or falls through. */
+void ctl_end(struct em *e, uint32_t b, const struct dec *d, uint32_t i, uint32_t live)
+{
+	const struct an_block *k = &e->g->block[b];
+	const struct an_insn *n = &e->g->insn[i];
+	struct code *c = &e->c;
+	bool log = false;
+
+	switch (n->flow) {
+	case FLOW_CALL:
+	case FLOW_ICALL:
+		call(e, d, i);
+		break;
+	case FLOW_RET:
+		commit(e);
+		code_gs(c, 0x89, R15, TCB_LP, true);
+		give_back(e);
+		emit_bytes(e, d, d->b);
+		break;
+	case FLOW_SYSCALL:
+		syscall_insn(e, b, d);
+		break;
+	case FLOW_IJMP:
+		ijump(e, d, b, live);
+		break;
+	case FLOW_HALT:
+		commit(e);
+		emit_bytes(e, d, d->b);
+		break;
+	case FLOW_JCC:
+		for (uint32_t l = e->logfirst[b]; l < e->logfirst[b + 1]; l++)
+			log |= e->p->log[l].what == LOG_RCXZ;
+		if (d->in.opcode >= 0xe0 && d->in.opcode <= 0xe3 && d->in.opcode_map == ZYDIS_OPCODE_MAP_DEFAULT)
+			loop_insn(e, b, d, i, log);
+		else
+			jcc(e, b, d, i);
+		break;
+	case FLOW_JMP:
+		if (space_ends(e, b))
+			commit(e);
+		if (k->succ[0] != AN_NONE)
+			ctl_goto(e, b, k->succ[0]);
+		else
+			tail(e, -1, i);
+		break;
+	default:
+		if (space_ends(e, b))
+			commit(e);
+		if (k->succ[1] != AN_NONE)
+			ctl_goto(e, b, k->succ[1]);
+		else
+			leave(e, n->vaddr + n->len);
+	}
+}
+
+/* what is out of line: exits of conditional tail jumps, entries with another rsp, return addresses */
+void ctl_cold(struct em *e)
+{
+	struct code *c = &e->c;
+
+	for (uint32_t i = 0; i < e->nleave; i++) {
+		state(e, e->leave[i].vaddr);
+		code_here(c, e->leave[i].label);
+		leave(e, e->leave[i].target);
+	}
+	for (uint32_t i = 0; i < e->nxent; i++) {
+		state(e, e->xent[i].vaddr);
+		c->cur.flags = MAP_X_STUB;
+		code_here(c, e->xent[i].label);
+		e->off = 0;
+		mark(e, RUN_MARK_ENTRYX, e->xent[i].site);
+		rsp_log(e);
+		commit(e);
+		code_jmp(c, e->xent[i].join);
+	}
+	for (uint32_t i = 0; i < e->npool; i++) {
+		uint64_t v = e->pool[i].vaddr;
+
+		code_here(c, e->pool[i].label);
+		c->fix = grow(c->fix, c->nfix, &c->capfix, sizeof(*c->fix));
+		c->fix[c->nfix++] = (struct map_fixup){ c->n, MAP_FIX_ABS64 };
+		code_bytes(c, &v, 8);
+	}
+}

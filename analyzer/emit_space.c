@@ -1,0 +1,394 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * emit_space.c - log offsets, and where the space checks go
+ *
+ * Offsets: a block whose only way in is one other block of the copy continues that block's
+ * offset from r15; all others are *roots* and begin at 0, so whoever reaches a root advances r15
+ * first. A stub that is the only way in passes its own bytes on.
+ *
+ * Checks: run.h allows RUN_CHUNK_SLACK bytes between two tests on any path. Proof:
+ *   - every cycle of the copy's flow graph in which bytes are logged has a checked block
+ *     (strongly connected components without the edges into checked blocks, until none is left
+ *     that logs);
+ *   - what remains has no logging cycle, so from(b) = most bytes from the start of b to the next
+ *     check or to where control leaves the copy, is finite; kept below SPACE_PATH by more checks;
+ *   - a place where control comes in (direct entry, stub) is checked unless nothing can be
+ *     logged from it; a stub in front of a checked block may log its mark before that check.
+ * So an unchecked run of bytes is at most one path, one long block's piece and one stub:
+ * SPACE_PATH + SPACE_BLOCK_MAX + a few hundred bytes, however calls and returns follow each other.
+ *
+ *        test $1<<20,%r15d
+ *        jne cold ─────────────▶ mov %rax,%gs:SPILL1; lea resume(%rip),%rax
+ *   resume: …                    mov %rax,%gs:RESUME; mov %gs:SPILL1,%rax
+ *                                jmp *%gs:CHUNK_FULL
+ *
+ * Where flags are live: mov %rax,%gs:SPILL1; lahf; seto %al; mov %rax,%gs:FLAGS; test;
+ * jne; add $0x7f,%al; sahf; mov %gs:SPILL1,%rax. (seto gives 0 or 1; adding 0x7f overflows exactly for 1.)
+ */
+#include <stdlib.h>
+#include <string.h>
+#include "emit.h"
+
+#define SPACE_PATH 32768u
+
+static const struct an_insn *last(const struct an_group *g, uint32_t b)
+{
+	return &g->insn[g->block[b].first + g->block[b].n - 1];
+}
+
+/* successors reached inside the copy, without a stub; returns how many (may exceed max) */
+uint32_t flow_succ(const struct em *e, uint32_t b, uint32_t *out, uint32_t max)
+{
+	const struct an_block *k = &e->g->block[b];
+	uint8_t fl = last(e->g, b)->flow;
+	uint32_t n = 0;
+
+	if (fl == FLOW_CALL || fl == FLOW_ICALL || fl == FLOW_RET || fl == FLOW_HALT)
+		return 0;
+	if (fl == FLOW_IJMP) {
+		const struct an_table *t;
+
+		if (glue_jump(e->m, e->g, b) != JUMP_PLAIN)
+			return 0;
+		t = &e->g->table[k->table];
+		for (uint32_t i = 0; i < t->ntarget; i++, n++)
+			if (n < max)
+				out[n] = t->target[i];
+		return n;
+	}
+	for (int s = 0; s < 2; s++)
+		if (k->succ[s] != AN_NONE) {
+			if (n < max)
+				out[n] = k->succ[s];
+			n++;
+		}
+	return n;
+}
+
+/* all successors in one array: start[b] .. start[b + 1] */
+struct flow { uint32_t *to, *start; };
+
+static void flow_build(struct em *e, struct flow *f)
+{
+	uint32_t nb = e->g->nblock, cap = 0;
+
+	f->start = calloc(nb + 1, 4);
+	for (uint32_t b = 0; b < nb; b++)
+		cap += flow_succ(e, b, NULL, 0);
+	f->to = malloc((cap + 1) * 4);
+	if (!f->start || !f->to)
+		abort();
+	for (uint32_t b = 0, n = 0; b < nb; b++) {
+		f->start[b] = n;
+		n += flow_succ(e, b, f->to + n, cap - n);
+		f->start[b + 1] = n;
+	}
+	for (uint32_t b = 0; b < nb; b++)
+		for (uint32_t i = f->start[b]; i < f->start[b + 1]; i++) {
+			e->nflow[f->to[i]]++;
+			e->one[f->to[i]] = b;
+		}
+}
+
+/* an edge that no unchecked path follows */
+static bool cut(const struct em *e, uint32_t from, uint32_t to)
+{
+	return e->chk_body[to] || last(e->g, from)->flow == FLOW_SYSCALL;
+}
+
+static uint32_t weight(const struct em *e, uint32_t b)
+{
+	return e->bytes[b] < SPACE_BLOCK_MAX + 1024 ? e->bytes[b] : SPACE_BLOCK_MAX + 1024;
+}
+
+/* ---- cycles: Tarjan's algorithm, explicit stack ---- */
+
+struct scc { uint32_t *idx, *low, *stk, *it, *call; uint8_t *on; uint32_t n, sp, next; };
+
+static bool scc_close(struct em *e, const struct flow *f, struct scc *t, uint32_t v)
+{
+	uint32_t from = t->sp, best = AN_NONE;
+	uint64_t bytes = 0;
+	bool cycle;
+
+	do
+		from--;
+	while (t->stk[from] != v);
+	cycle = t->sp - from > 1;
+	for (uint32_t i = from; i < t->sp; i++) {
+		uint32_t w = t->stk[i];
+		const struct an_block *k = &e->g->block[w];
+
+		t->on[w] = 0;
+		bytes += e->bytes[w];
+		for (uint32_t s = f->start[w]; s < f->start[w + 1]; s++)
+			cycle |= f->to[s] == w && !cut(e, w, w);
+		if (best == AN_NONE || k->depth < e->g->block[best].depth ||
+		    (k->depth == e->g->block[best].depth && (k->flags & AN_B_LOOPHEAD) &&
+		     !(e->g->block[best].flags & AN_B_LOOPHEAD)))
+			best = w;
+	}
+	t->sp = from;
+	if (!cycle || !bytes)
+		return false;
+	e->chk_body[best] = 2; /* takes effect (becomes 1) after this pass */
+	return true;
+}
+
+static bool scc_from(struct em *e, const struct flow *f, struct scc *t, uint32_t root)
+{
+	uint32_t depth = 0;
+	bool found = false;
+
+	t->call[depth++] = root;
+	while (depth) {
+		uint32_t v = t->call[depth - 1], w;
+
+		if (!t->idx[v]) {
+			t->idx[v] = t->low[v] = ++t->next;
+			t->stk[t->sp++] = v;
+			t->on[v] = 1;
+			t->it[v] = f->start[v];
+		}
+		if (t->it[v] < f->start[v + 1]) {
+			w = f->to[t->it[v]++];
+			if (e->chk_body[w] == 1 || cut(e, v, w))
+				continue;
+			if (!t->idx[w])
+				t->call[depth++] = w;
+			else if (t->on[w] && t->idx[w] < t->low[v])
+				t->low[v] = t->idx[w];
+			continue;
+		}
+		if (t->low[v] == t->idx[v])
+			found |= scc_close(e, f, t, v);
+		depth--;
+		if (depth && t->low[v] < t->low[t->call[depth - 1]])
+			t->low[t->call[depth - 1]] = t->low[v];
+	}
+	return found;
+}
+
+static void cut_cycles(struct em *e, const struct flow *f)
+{
+	uint32_t nb = e->g->nblock;
+	struct scc t = { 0 };
+	uint32_t *mem = malloc((size_t)nb * 5 * 4 + nb);
+	bool found;
+
+	if (!mem)
+		abort();
+	t.idx = mem;
+	t.low = mem + nb;
+	t.stk = mem + 2 * nb;
+	t.it = mem + 3 * nb;
+	t.call = mem + 4 * nb;
+	t.on = (uint8_t *)(mem + 5 * nb);
+	do {
+		memset(t.idx, 0, nb * 4);
+		memset(t.on, 0, nb);
+		t.next = t.sp = 0;
+		found = false;
+		for (uint32_t b = 0; b < nb; b++)
+			if (!t.idx[b])
+				found |= scc_from(e, f, &t, b);
+		for (uint32_t b = 0; b < nb; b++)
+			e->chk_body[b] = e->chk_body[b] != 0;
+	} while (found);
+	free(mem);
+}
+
+/* ---- paths ---- */
+
+static void paths(struct em *e, const struct flow *f, uint32_t *from)
+{
+	uint32_t nb = e->g->nblock;
+	bool again = true;
+
+	memset(from, 0, nb * 4);
+	while (again) {
+		again = false;
+		for (uint32_t b = nb; b-- > 0;) {
+			uint32_t most = 0;
+
+			for (uint32_t s = f->start[b]; s < f->start[b + 1]; s++)
+				if (!cut(e, b, f->to[s]) && from[f->to[s]] > most)
+					most = from[f->to[s]];
+			most += weight(e, b);
+			again |= most != from[b];
+			from[b] = most;
+		}
+	}
+}
+
+static bool shorten(struct em *e, const struct flow *f, const uint32_t *from)
+{
+	bool added = false;
+
+	for (uint32_t b = 0; b < e->g->nblock; b++) {
+		uint32_t most = 0;
+
+		for (uint32_t s = f->start[b]; s < f->start[b + 1]; s++)
+			if (!cut(e, b, f->to[s]) && from[f->to[s]] > most)
+				most = from[f->to[s]];
+		if (from[b] > SPACE_PATH / 2 && most <= SPACE_PATH / 2 && !e->chk_body[b])
+			added = (e->chk_body[b] = 1);
+	}
+	return added;
+}
+
+/* control may leave the copy's static flow at the end of b */
+static bool inner_exit(const struct em *e, uint32_t b)
+{
+	const struct an_block *k = &e->g->block[b];
+	uint8_t fl = last(e->g, b)->flow;
+
+	if (fl == FLOW_JCC)
+		return k->succ[0] == AN_NONE || k->succ[1] == AN_NONE;
+	return !(fl == FLOW_NEXT || fl == FLOW_JMP) || (k->succ[0] == AN_NONE && k->succ[1] == AN_NONE);
+}
+
+/* r15 must be advanced at the end of b: someone after it starts at 0 */
+bool space_ends(const struct em *e, uint32_t b)
+{
+	uint32_t to[2];
+
+	if (inner_exit(e, b) || e->bytes[b] > SPACE_BLOCK_MAX)
+		return true;
+	for (uint32_t n = flow_succ(e, b, to, 2); n-- > 0;)
+		if (e->root[to[n]])
+			return true;
+	return false;
+}
+
+static void offsets(struct em *e)
+{
+	uint32_t nb = e->g->nblock;
+	bool again = true;
+	uint32_t missing;
+
+	for (uint32_t b = 0; b < nb; b++) {
+		bool entry = e->g->block[b].flags & AN_B_ENTRY;
+
+		e->root[b] = e->nflow[b] != 1 || e->chk_body[b] || entry || e->stub[b] != STUB_NONE;
+		e->off_in[b] = e->root[b] ? 0 : AN_NONE;
+		if (e->stub[b] != STUB_NONE && e->stub[b] != STUB_PLAIN && !e->nflow[b] && !entry && !e->chk_body[b])
+			e->off_in[b] = e->sbytes[b];
+	}
+	while (again) {
+		again = false;
+		missing = AN_NONE;
+		for (uint32_t b = 0; b < nb; b++) {
+			uint32_t p = e->one[b];
+
+			if (e->off_in[b] != AN_NONE)
+				continue;
+			if (e->off_in[p] == AN_NONE) {
+				if (missing == AN_NONE)
+					missing = b;
+				continue;
+			}
+			e->off_in[b] = space_ends(e, p) ? 0 : e->off_in[p] + e->bytes[p];
+			again = true;
+		}
+		if (!again && missing != AN_NONE) { /* unreached cycle */
+			e->root[missing] = 1;
+			e->off_in[missing] = 0;
+			again = true;
+		}
+	}
+}
+
+int space_plan(struct em *e)
+{
+	uint32_t nb = e->g->nblock;
+	uint32_t *from = malloc((nb + 1) * 4);
+	struct flow f;
+
+	if (!from)
+		abort();
+	flow_build(e, &f);
+	cut_cycles(e, &f);
+	do
+		paths(e, &f, from);
+	while (shorten(e, &f, from));
+	for (uint32_t b = 0; b < nb; b++) {
+		if ((e->g->block[b].flags & AN_B_ENTRY) && from[b])
+			e->chk_body[b] = 1;
+		e->chk_stub[b] = e->stub[b] != STUB_NONE && e->stub[b] != STUB_PLAIN && !e->chk_body[b] &&
+				 e->sbytes[b] + from[b];
+	}
+	offsets(e);
+	free(f.start);
+	free(f.to);
+	free(from);
+	return 0;
+}
+
+/* ---- code ---- */
+
+static void flags_back(struct em *e)
+{
+	struct code *c = &e->c;
+
+	code_insn(c);
+	code_bytes(c, "\x04\x7f", 2); /* add $0x7f,%al */
+	code_insn(c);
+	code_byte(c, 0x9e);           /* sahf */
+	c->cur.flags &= ~MAP_X_FLAGS_SAVED;
+	code_gs(c, 0x8b, X_RAX, TCB_SPILL1, true);
+	c->cur.spill[1] = NOREG;
+}
+
+/* at log offset 0 */
+void space_check(struct em *e, uint32_t vaddr, uint32_t live)
+{
+	bool save = live & FLAGS_BIT;
+	struct code *c = &e->c;
+	struct cold *k;
+
+	e->cold = grow(e->cold, e->ncold, &e->capcold, sizeof(*e->cold));
+	k = &e->cold[e->ncold++];
+	*k = (struct cold){ code_label(c), code_label(c), vaddr, save, true };
+	if (save) {
+		code_gs(c, 0x89, X_RAX, TCB_SPILL1, true);
+		c->cur.spill[1] = X_RAX;
+		code_insn(c);
+		code_byte(c, 0x9f);              /* lahf */
+		code_bytes(c, "\x0f\x90\xc0", 3); /* seto %al */
+		code_gs(c, 0x89, X_RAX, TCB_FLAGS, true);
+		c->cur.flags |= MAP_X_FLAGS_SAVED;
+	}
+	code_insn(c);
+	code_bytes(c, "\x41\xf7\xc7", 3); /* test $bit,%r15d */
+	code_u32(c, 1u << RUN_CHUNK_FULL_BIT);
+	code_jcc(c, 5, k->label);
+	if (save)
+		flags_back(e);
+	code_here(c, k->resume);
+	e->since = 0;
+}
+
+void space_cold(struct em *e)
+{
+	struct code *c = &e->c;
+
+	for (uint32_t i = 0; i < e->ncold; i++) {
+		struct cold *k = &e->cold[i];
+
+		state(e, k->vaddr);
+		code_here(c, k->label);
+		if (k->saved) {
+			c->cur.spill[1] = X_RAX;
+			c->cur.flags |= MAP_X_FLAGS_SAVED;
+			flags_back(e);
+		}
+		code_gs(c, 0x89, X_RAX, TCB_SPILL1, true);
+		c->cur.spill[1] = X_RAX;
+		code_lea_label(c, X_RAX, k->resume);
+		code_gs(c, 0x89, X_RAX, TCB_RESUME, true);
+		code_gs(c, 0x8b, X_RAX, TCB_SPILL1, true);
+		c->cur.spill[1] = NOREG;
+		code_gs(c, 0xff, 4, TCB_CHUNK_FULL, false);
+	}
+}

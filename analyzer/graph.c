@@ -1,0 +1,290 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * graph.c - a group's instructions as one array of ops, and what each op reads
+ */
+#include <stdlib.h>
+#include "plan.h"
+
+bool gr_has_slot2(const struct sem_op *op)
+{
+	return op->op == SEM_RECVEC || op->op == SEM_RECREP || op->op == SEM_RECXS;
+}
+
+bool gr_is_value(const struct sem_op *op)
+{
+	return op->op != SEM_END && op->op < SEM_BLOCK && op->op != SEM_STORE && op->op != SEM_REC &&
+	       op->op != SEM_VCHK && !gr_has_slot2(op);
+}
+
+/* how an op's operands and its imm are read */
+enum shape {
+	S_NONE,  /* no register operand */
+	S_AB,    /* a, b (or imm), w bytes */
+	S_LOW,   /* as S_AB; low bytes of the result depend only on low bytes of the operands */
+	S_FULL,  /* a, b in full */
+	S_ABI,   /* a, b, and the register imm in full */
+	S_ABOLD, /* a, b, and the register imm & 0xffff (old flags) in full */
+	S_DIV,   /* a, b, and the register imm, w bytes */
+	S_INS, S_INSH, S_CRC, S_SHLL,
+};
+
+static enum shape shape_of(uint8_t code)
+{
+	switch (code) {
+	case SEM_IMM: case SEM_MODADDR: case SEM_UNK: case SEM_LOG: case SEM_LOGSX: return S_NONE;
+	case SEM_MOV: case SEM_ADD: case SEM_SUB: case SEM_AND: case SEM_OR: case SEM_XOR:
+	case SEM_NOT: case SEM_NEG: case SEM_MUL: return S_LOW;
+	case SEM_SHL: return S_SHLL;
+	case SEM_INS: return S_INS;
+	case SEM_INSH: return S_INSH;
+	case SEM_CRC32: return S_CRC;
+	case SEM_EXTH: case SEM_LEA: case SEM_COND: case SEM_LOAD: case SEM_LOADRO: case SEM_BEXTR:
+	case SEM_BZHI: return S_FULL;
+	case SEM_SEL: case SEM_FC_ADC: case SEM_FC_SBB: case SEM_FR_ADC: case SEM_FR_SBB: return S_ABI;
+	case SEM_RCL: case SEM_RCR: case SEM_FC_RCL: case SEM_FC_RCR: case SEM_SHLD: case SEM_SHRD:
+	case SEM_FC_SHL: case SEM_FC_SHR: case SEM_FC_SAR:
+	case SEM_FR_SHL: case SEM_FR_SHR: case SEM_FR_SAR: return S_ABOLD;
+	case SEM_UDIV: case SEM_UREM: case SEM_SDIV: case SEM_SREM: return S_DIV;
+	case SEM_SX: case SEM_ROL: case SEM_ROR: case SEM_SAR: case SEM_SHR: case SEM_UMULH:
+	case SEM_SMULH: case SEM_BSWAP: case SEM_TZCNT: case SEM_LZCNT: case SEM_POPCNT:
+	case SEM_PEXT: case SEM_PDEP: case SEM_CMPEQ: case SEM_FC_ADD: case SEM_FC_SUB:
+	case SEM_FC_BT: case SEM_FC_NZ: case SEM_FR_ADD: case SEM_FR_SUB: case SEM_FR_LOGIC:
+	case SEM_FR_INC: case SEM_FR_DEC: case SEM_FR_Z: return S_AB;
+	default: return S_FULL; /* bsf, bsr (old destination), and whatever is added later */
+	}
+}
+
+static int put(struct gr_use *u, int n, unsigned reg, unsigned w)
+{
+	if (reg >= SEM_NREGS)
+		return n;
+	u[n] = (struct gr_use){ (uint16_t)reg, (uint8_t)(w == 2 ? 4 : w) };
+	return n + 1;
+}
+
+int gr_uses(const struct sem_op *op, unsigned nw, struct gr_use u[4])
+{
+	unsigned w = op->w, low = nw < w ? nw : w;
+	int n = 0;
+
+	switch (shape_of(op->op)) {
+	case S_NONE:
+		return 0;
+	case S_LOW:
+		n = put(u, n, op->a, low);
+		return put(u, n, op->b, low);
+	case S_SHLL:
+		n = put(u, n, op->a, low);
+		return put(u, n, op->b, 1);
+	case S_AB:
+		n = put(u, n, op->a, w);
+		return put(u, n, op->b, w);
+	case S_FULL:
+		if (op->op == SEM_LEA) {
+			n = put(u, n, op->a, nw);
+			return put(u, n, op->b, nw);
+		}
+		n = put(u, n, op->a, 8);
+		return put(u, n, op->b, 8);
+	case S_ABI:
+		n = put(u, n, op->a, op->op == SEM_SEL ? 8 : w);
+		n = put(u, n, op->b, op->op == SEM_SEL ? 8 : w);
+		return put(u, n, (uint64_t)op->imm < SEM_NREGS ? (unsigned)op->imm : SEM_NONE, 8);
+	case S_ABOLD:
+		n = put(u, n, op->a, w);
+		n = put(u, n, op->b, w);
+		return put(u, n, op->imm & 0xffff, 8);
+	case S_DIV:
+		n = put(u, n, op->a, w);
+		n = put(u, n, op->b, w);
+		return put(u, n, (uint64_t)op->imm < SEM_NREGS ? (unsigned)op->imm : SEM_NONE, w);
+	case S_INS:
+		if (nw > op->w)
+			n = put(u, n, op->a, nw);
+		return put(u, n, op->b, low);
+	case S_INSH:
+		n = put(u, n, op->a, nw);
+		return nw > 1 ? put(u, n, op->b, 1) : n;
+	case S_CRC:
+		n = put(u, n, op->a, 4);
+		return put(u, n, op->b, w);
+	}
+	return n;
+}
+
+/* registers the decoder does not know after a call, besides the flags: what the callee may change
+ * for good. An opaque callee follows the psABI. */
+uint32_t gr_call_clobber(const struct gr *gr, uint32_t insn)
+{
+	const struct an_callee *c;
+	const struct an_summary *s;
+
+	if (glue_call(gr->m, gr->g, insn) == CALL_EXT)
+		return GR_CALLER_SAVED;
+	c = glue_callee(gr->g, insn);
+	s = gr->m->group[c->group].sum;
+	return s->maywrite & ~(1u << SEM_RSP);
+}
+
+/* x86 condition code of a jcc, 0xff for the others */
+static uint8_t jcc_code(const ZydisDecodedInstruction *in)
+{
+	if (in->opcode_map == ZYDIS_OPCODE_MAP_DEFAULT && (in->opcode & 0xf0) == 0x70)
+		return in->opcode & 15;
+	if (in->opcode_map == ZYDIS_OPCODE_MAP_0F && (in->opcode & 0xf0) == 0x80)
+		return in->opcode & 15;
+	return 0xff;
+}
+
+/* note_mem - which memory operands LOG_EA can name. Not the address of bt with a register offset (it
+ * selects another unit), nor operands whose address lea cannot form. */
+static void note_mem(struct gr_insn *gi, const ZydisDecodedInstruction *in, const ZydisDecodedOperand *o)
+{
+	bool bt = (in->mnemonic == ZYDIS_MNEMONIC_BT || in->mnemonic == ZYDIS_MNEMONIC_BTS ||
+		   in->mnemonic == ZYDIS_MNEMONIC_BTR || in->mnemonic == ZYDIS_MNEMONIC_BTC) &&
+		  o[1].type == ZYDIS_OPERAND_TYPE_REGISTER;
+
+	gi->ea_op = gi->st_op = 0xff;
+	for (int i = 0; i < in->operand_count; i++) {
+		if (o[i].type != ZYDIS_OPERAND_TYPE_MEMORY)
+			continue;
+		if (o[i].visibility == ZYDIS_OPERAND_VISIBILITY_HIDDEN) {
+			if (o[i].mem.base == ZYDIS_REGISTER_RSP)
+				gi->st_op = (uint8_t)i;
+		} else if (o[i].visibility == ZYDIS_OPERAND_VISIBILITY_EXPLICIT && !bt &&
+			   o[i].mem.type == ZYDIS_MEMOP_TYPE_MEM &&
+			   in->meta.category != ZYDIS_CATEGORY_STRINGOP) {
+			gi->ea_op = (uint8_t)i;
+			gi->ea_seg = o[i].mem.segment == ZYDIS_REGISTER_FS ? SEM_FSBASE :
+				     o[i].mem.segment == ZYDIS_REGISTER_GS ? SEM_GSBASE : 0;
+		}
+	}
+}
+
+static bool grow(struct gr *gr, uint32_t more)
+{
+	if (gr->nop + more <= gr->cap)
+		return true;
+	gr->cap = (gr->nop + more) * 2;
+	void *p = realloc(gr->op, gr->cap * sizeof(*gr->op));
+
+	if (!p)
+		return false;
+	gr->op = p;
+	return true;
+}
+
+static int lift_all(struct gr *gr, int *bad)
+{
+	ZydisDecoder dec;
+	ZydisDecodedInstruction in;
+	ZydisDecodedOperand o[ZYDIS_MAX_OPERAND_COUNT];
+
+	ZydisDecoderInit(&dec, ZYDIS_MACHINE_MODE_LONG_64, ZYDIS_STACK_WIDTH_64);
+	for (uint32_t i = 0; i < gr->g->ninsn; i++) {
+		const struct an_insn *ai = &gr->g->insn[i];
+		const uint8_t *p = elf_at(gr->m, ai->vaddr, ai->len);
+		int n;
+
+		if (!grow(gr, SEM_LIFT_MAX))
+			return -1;
+		gr->in[i].op = gr->nop;
+		if (!p || ZYAN_FAILED(ZydisDecoderDecodeFull(&dec, p, ai->len, &in, o))) {
+			*bad = 1;
+			return -1;
+		}
+		n = sem_lift(&in, o, ai->vaddr, NULL, gr->op + gr->nop, SEM_LIFT_MAX);
+		if (n < 0) {
+			*bad = 1;
+			return -1;
+		}
+		note_mem(&gr->in[i], &in, o);
+		gr->in[i].cc = ai->flow == FLOW_JCC ? jcc_code(&in) : 0xff;
+		/* the kernel's results come from the mark */
+		if (ai->flow != FLOW_SYSCALL)
+			gr->nop += (uint32_t)n;
+	}
+	gr->in[gr->g->ninsn].op = gr->nop;
+	return 0;
+}
+
+/* rep cmps, scas: what the lifter calls unknown is rcx after the instruction, which can be logged */
+static void note_count(struct gr *gr, uint32_t rep)
+{
+	const struct sem_vec *v = (const struct sem_vec *)&gr->op[rep + 1];
+
+	if (v->count < SEM_T0 || v->count > SEM_TLAST)
+		return;
+	for (uint32_t k = rep; k-- > 0 && rep - k < 8;)
+		if (gr->op[k].op == SEM_SUB && gr->op[k].dst == v->count && gr->op[k].a == SEM_RCX)
+			for (uint32_t j = k; j-- > 0 && k - j < 8;)
+				if (gr->op[j].op == SEM_UNK && gr->op[j].dst == gr->op[k].b) {
+					gr->note[j].flags |= GN_COUNT;
+					return;
+				}
+}
+
+static void note_ops(struct gr *gr)
+{
+	for (uint32_t k = 0; k < gr->nop; k++) {
+		struct sem_op *op = &gr->op[k];
+
+		gr->note[k].slot = GR_NOSLOT;
+		if (gr_has_slot2(op)) {
+			if (op->op == SEM_RECREP)
+				note_count(gr, k);
+			if (++k < gr->nop) {
+				gr->note[k].flags = GN_SLOT2;
+				gr->note[k].slot = GR_NOSLOT;
+			}
+			continue;
+		}
+		if (!gr_is_value(op))
+			continue;
+		if (op->dst < SEM_NGPR)
+			gr->written |= 1u << op->dst;
+		if (op->dst == SEM_DF)
+			gr->writes_df = true;
+		if (op->op == SEM_LOAD && op->a == SEM_FSBASE && op->imm == 0 && op->w == 8)
+			gr->note[k].flags |= GN_SELF;
+	}
+}
+
+struct gr *gr_open(const struct module *m, const struct an_group *g, uint32_t mapflags, int *bad)
+{
+	struct gr *gr = calloc(1, sizeof(*gr));
+
+	*bad = 0;
+	if (!gr)
+		return NULL;
+	gr->m = m;
+	gr->g = g;
+	gr->mapflags = mapflags;
+	gr->in = calloc(g->ninsn + 1, sizeof(*gr->in));
+	gr->b = calloc(g->nblock + 1, sizeof(*gr->b));
+	if (!gr->in || !gr->b || lift_all(gr, bad) < 0)
+		goto fail;
+	gr->note = calloc(gr->nop + 1, sizeof(*gr->note));
+	if (!gr->note)
+		goto fail;
+	note_ops(gr);
+	for (uint32_t i = 0; i < g->nblock; i++)
+		gr->b[i].stub = (uint8_t)glue_stub(m, g, i);
+	if (sp_run(gr) < 0 || gr_know(gr) < 0)
+		goto fail;
+	return gr;
+fail:
+	gr_close(gr);
+	return NULL;
+}
+
+void gr_close(struct gr *gr)
+{
+	if (!gr)
+		return;
+	free(gr->op);
+	free(gr->note);
+	free(gr->in);
+	free(gr->b);
+	free(gr);
+}

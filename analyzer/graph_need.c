@@ -1,0 +1,300 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * graph_need.c - backward: what the decoder must know where, and so what is emitted and logged
+ *
+ * Roots are the operands of the access records, rsp, computed branch conditions and targets, and
+ * what direct callees need. Going backward over the ops, a needed value is either computed
+ * (GN_COMP: its operands become needed) or logged where it is defined. Needs run over bytes:
+ * the low byte, the next three and the last four of a general register are needed separately, so
+ * that a comparison of a byte or an int does not drag in (or log) the rest.
+ */
+#include "plan.h"
+
+/* bytes of an op's result that can be other than zero */
+static unsigned zero_width(const struct sem_op *op)
+{
+	switch (op->op) {
+	case SEM_COND: case SEM_CMPEQ:
+		return 1;
+	case SEM_INS: case SEM_INSH: case SEM_LEA: case SEM_SEL: case SEM_UNK: case SEM_IMM:
+	case SEM_MODADDR: case SEM_SX: case SEM_BEXTR: case SEM_BZHI: case SEM_BSF: case SEM_BSR:
+		return 8;
+	default:
+		return op->w ? op->w : 8;
+	}
+}
+
+/* gr_logwidth - a value that is an extension of fewer bytes is logged as those: follow moves between
+ * temporaries back to the load or extension they come from */
+unsigned gr_logwidth(const struct gr *gr, uint32_t i, uint32_t k, unsigned nw, bool *sx)
+{
+	unsigned zw = 8;
+
+	*sx = false;
+	for (;;) {
+		const struct sem_op *op = &gr->op[k];
+		uint32_t j = k;
+
+		if (op->op == SEM_SX) {
+			if (zw == 8 && op->w < nw) {
+				*sx = true;
+				return op->w;
+			}
+			break;
+		}
+		if (zero_width(op) < zw)
+			zw = zero_width(op);
+		if (op->op != SEM_MOV || op->a < SEM_T0 || op->a > SEM_TLAST)
+			break;
+		do {
+			if (j == gr->in[i].op)
+				goto out;
+			j--;
+		} while ((gr->note[j].flags & GN_SLOT2) || !gr_is_value(&gr->op[j]) || gr->op[j].dst != op->a);
+		k = j;
+	}
+out:
+	return zw < nw ? zw : nw;
+}
+
+uint32_t gr_ret_clobber(const struct gr *gr, uint32_t b)
+{
+	const struct an_block *ab = &gr->g->block[b];
+	uint8_t flow = gr_flow(gr, b);
+
+	if (flow == FLOW_SYSCALL)
+		return 0;
+	return gr_call_clobber(gr, ab->first + ab->n - 1);
+}
+
+static void always(const struct gr *gr, struct gr_set *n)
+{
+	gr_add_gpr(n, SEM_RSP, 8);
+	gr_add(n, SEM_FSBASE);
+	gr_add(n, SEM_GSBASE);
+	if (gr->writes_df)
+		gr_add(n, SEM_DF);
+}
+
+static void callee_needs(const struct gr *gr, uint32_t insn, struct gr_set *n)
+{
+	const struct an_callee *c = glue_callee(gr->g, insn);
+	uint32_t need = c ? gr->m->group[c->group].sum->needs : 0;
+
+	for (int r = 0; r < SEM_NGPR; r++)
+		if (need >> r & 1)
+			gr_add_gpr(n, r, 8);
+}
+
+/* needs after a call or system call, at its return site's block, that hold from before it */
+static void from_return(const struct gr *gr, uint32_t bi, struct gr_set *n)
+{
+	uint32_t to = gr->g->block[bi].succ[1], clob;
+	struct gr_set s;
+
+	if (to == AN_NONE || gr->b[to].stub == STUB_RESYNC)
+		return;
+	s = gr->b[to].need;
+	clob = gr_flow(gr, bi) == FLOW_SYSCALL ? 1u << SEM_RAX | 1u << SEM_RCX : gr_ret_clobber(gr, bi);
+	for (int r = 0; r < SEM_NGPR; r++)
+		if (clob >> r & 1)
+			gr_del_gpr(&s, r);
+	gr_or(n, &s);
+}
+
+/* gr_out - needs at the end of a block, after its last instruction's data effects */
+void gr_out(struct gr *gr, uint32_t bi, struct gr_set *n)
+{
+	const struct an_block *b = &gr->g->block[bi];
+	uint32_t last = b->first + b->n - 1;
+	const struct an_table *t;
+
+	memset(n, 0, sizeof(*n));
+	switch (gr_flow(gr, bi)) {
+	case FLOW_NEXT:
+		if (b->succ[1] != AN_NONE)
+			gr_or(n, &gr->b[b->succ[1]].need);
+		break;
+	case FLOW_JMP: case FLOW_JCC:
+		if (b->succ[0] != AN_NONE)
+			gr_or(n, &gr->b[b->succ[0]].need);
+		else
+			callee_needs(gr, last, n);
+		if (b->succ[1] != AN_NONE)
+			gr_or(n, &gr->b[b->succ[1]].need);
+		if (gr_flow(gr, bi) == FLOW_JCC && !gr->b[bi].ctl_log)
+			gr_add(n, SEM_T0);
+		break;
+	case FLOW_IJMP:
+		if (glue_jump(gr->m, gr->g, bi) == JUMP_LEAVES)
+			break;
+		t = &gr->g->table[b->table];
+		for (uint32_t k = 0; k < t->ntarget; k++)
+			gr_or(n, &gr->b[t->target[k]].need);
+		if (!gr->b[bi].ctl_log)
+			gr_add(n, SEM_T0);
+		break;
+	case FLOW_CALL:
+		if (glue_call(gr->m, gr->g, last) != CALL_EXT)
+			callee_needs(gr, last, n);
+		from_return(gr, bi, n);
+		break;
+	case FLOW_ICALL: case FLOW_SYSCALL:
+		from_return(gr, bi, n);
+		break;
+	default:
+		break;
+	}
+	always(gr, n);
+}
+
+static void use(struct gr *gr, struct gr_set *n, unsigned reg, unsigned w)
+{
+	(void)gr;
+	if (reg < SEM_NGPR)
+		gr_add_gpr(n, reg, w);
+	else if (reg < SEM_NREGS)
+		gr_add(n, reg);
+}
+
+static void back_value(struct gr *gr, uint32_t i, uint32_t k, struct gr_set *n, bool mark)
+{
+	const struct sem_op *op = &gr->op[k];
+	struct gr_note *note = &gr->note[k];
+	unsigned nw = op->dst < SEM_NGPR ? gr_gpr(n, op->dst) : gr_has(n, op->dst) ? 8 : 0;
+	struct gr_use u[4];
+	int nu;
+
+	if (!nw)
+		return;
+	if (op->dst < SEM_NGPR)
+		gr_del_gpr(n, op->dst);
+	else
+		gr_del(n, op->dst);
+	if (!(note->flags & GN_COMP) || (op->dst < SEM_NGPR && (gr->in[i].logged >> op->dst & 1))) {
+		if (op->dst >= SEM_NGPR)
+			gr->broken = true;
+		if (mark) {
+			note->flags |= GN_LOG;
+			note->nw = (uint8_t)nw;
+		}
+		return;
+	}
+	if (mark)
+		note->flags |= note->flags & GN_COUNT ? GN_LOG : GN_EMIT;
+	if (op->op == SEM_LOAD && !(note->flags & (GN_RO | GN_SELF)))
+		gr_add(n, GR_SLOT + note->slot);
+	nu = gr_op_uses(gr, k, nw, u);
+	for (int j = 0; j < nu; j++)
+		use(gr, n, u[j].reg, u[j].w);
+}
+
+static void back_op(struct gr *gr, uint32_t i, uint32_t k, struct gr_set *n, bool mark, uint32_t rec)
+{
+	const struct sem_op *op = &gr->op[k];
+	struct gr_note *note = &gr->note[k];
+	const struct sem_vec *v;
+
+	if (op->op == SEM_STORE) {
+		if (note->slot == GR_NOSLOT || !gr_has(n, GR_SLOT + note->slot))
+			return;
+		gr_del(n, GR_SLOT + note->slot);
+		if (mark)
+			note->flags |= GN_EMIT;
+		use(gr, n, op->a, 8);
+		use(gr, n, op->b, op->w);
+	} else if (op->op == SEM_REC) {
+		if ((note->flags & GN_EA) || (rec < 8 && (gr->in[i].ea >> rec & 1)))
+			return;
+		use(gr, n, op->a, 8);
+		use(gr, n, op->b, 8);
+	} else if (gr_has_slot2(op)) {
+		v = (const struct sem_vec *)&gr->op[k + 1];
+		use(gr, n, op->a, 8);
+		use(gr, n, op->b, 8);
+		if (op->op != SEM_RECVEC) {
+			use(gr, n, v->count, 8);
+			use(gr, n, v->df, 8);
+		}
+	} else if (gr_is_value(op)) {
+		back_value(gr, i, k, n, mark);
+	}
+}
+
+/* number of SEM_REC ops of instruction i */
+static uint32_t nrecs(const struct gr *gr, uint32_t i)
+{
+	uint32_t n = 0;
+
+	for (uint32_t k = gr->in[i].op; k < gr->in[i + 1].op; k++)
+		n += !(gr->note[k].flags & GN_SLOT2) && gr->op[k].op == SEM_REC;
+	return n;
+}
+
+/* gr_back_block - needs from the block's end to its start; mark: fill in what is emitted and logged */
+void gr_back_block(struct gr *gr, uint32_t bi, struct gr_set *n, bool mark)
+{
+	const struct an_block *b = &gr->g->block[bi];
+
+	for (uint32_t i = b->first + b->n; i-- > b->first;) {
+		uint32_t rec = nrecs(gr, i);
+
+		for (uint32_t k = gr->in[i + 1].op; k-- > gr->in[i].op;) {
+			if (mark)
+				gr->note[k].flags &= (uint16_t)~(GN_EMIT | GN_LOG);
+			if (gr->note[k].flags & GN_SLOT2)
+				continue;
+			rec -= gr->op[k].op == SEM_REC;
+			back_op(gr, i, k, n, mark, rec);
+		}
+	}
+}
+
+/* registers logged at a block's start whoever comes: what a system call makes unknown, and what an
+ * entry needs beyond what its direct callers provide */
+static uint32_t forced_blklog(const struct gr *gr, uint32_t bi)
+{
+	const struct an_block *b = &gr->g->block[bi];
+	uint32_t set = 0;
+
+	for (uint32_t k = 0; k < b->npred; k++)
+		if (gr_flow(gr, b->pred[k]) == FLOW_SYSCALL)
+			set |= 1u << SEM_R11;
+	if ((b->flags & AN_B_ENTRY) && !gr->round1)
+		set |= 0xffffu & ~(1u << SEM_RSP) & ~gr->g->sum->needs;
+	return set;
+}
+
+int gr_need(struct gr *gr)
+{
+	const struct an_group *g = gr->g;
+	bool again = true;
+	struct gr_set n;
+
+	for (uint32_t i = 0; i < g->nblock; i++) {
+		memset(&gr->b[i].need, 0, sizeof(struct gr_set));
+		gr->b[i].blkforce = (uint16_t)forced_blklog(gr, i);
+		gr->b[i].visited = 1;
+	}
+	while (again) {
+		again = false;
+		for (uint32_t i = g->nblock; i-- > 0;) {
+			uint32_t log = gr->b[i].blklog | gr->b[i].blkforce;
+
+			if (!gr->b[i].visited)
+				continue;
+			gr->b[i].visited = 0;
+			gr_out(gr, i, &n);
+			gr_back_block(gr, i, &n, false);
+			for (int r = 0; r < SEM_NGPR; r++)
+				if (log >> r & 1)
+					gr_del_gpr(&n, r);
+			if (!gr_or(&gr->b[i].need, &n))
+				continue;
+			again = true;
+			for (uint32_t k = 0; k < g->block[i].npred; k++)
+				gr->b[g->block[i].pred[k]].visited = 1;
+		}
+	}
+	return gr->broken ? -1 : 0;
+}

@@ -1,0 +1,328 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * graph_ssa.c - the value graph: where each operand of each op comes from
+ *
+ * Built lazily from what is demanded: inside a block an operand refers to the op that defines it;
+ * otherwise to the variable at the block's start (struct vg_in), whose operands are the variable at
+ * the ends of the predecessors. A block with one predecessor and no other way in is looked through.
+ * Interpreters jump from hundreds of places to hundreds of targets: tables with equal targets
+ * share a node per variable (their class), so that this costs a sum, not a product.
+ */
+#include <stdlib.h>
+#include "cut.h"
+#include "sem_eval.h"
+
+#define MAX_IN 400000
+
+static bool grow(void **p, uint32_t *cap, uint32_t n, size_t size)
+{
+	uint32_t c = *cap ? *cap * 2 : 256;
+	void *q;
+
+	if (n < *cap)
+		return true;
+	q = realloc(*p, c * size);
+	if (!q)
+		return false;
+	*p = q;
+	*cap = c;
+	return true;
+}
+
+static uint32_t mix(uint32_t block, uint32_t var)
+{
+	return (block * 0x9e3779b1u ^ var * 0x85ebca6bu) * 0xc2b2ae35u >> 7;
+}
+
+static bool rehash(struct vg *v)
+{
+	uint32_t n = v->nhash ? v->nhash * 2 : 1024;
+	uint32_t *h = malloc(n * sizeof(*h));
+
+	if (!h)
+		return false;
+	for (uint32_t i = 0; i < n; i++)
+		h[i] = AN_NONE;
+	for (uint32_t i = 0; i < v->nin; i++) {
+		uint32_t k = mix(v->in[i].block, v->in[i].var) & (n - 1);
+
+		while (h[k] != AN_NONE)
+			k = (k + 1) & (n - 1);
+		h[k] = i;
+	}
+	free(v->hash);
+	v->hash = h;
+	v->nhash = n;
+	return true;
+}
+
+/* the reference of a variable at a block's (or class's) start */
+static uint32_t in_ref(struct vg *v, uint32_t block, unsigned var)
+{
+	uint32_t k;
+
+	if (v->nin * 2 >= v->nhash && !rehash(v)) {
+		v->fail = true;
+		return VG_NOREF;
+	}
+	for (k = mix(block, var) & (v->nhash - 1); v->hash[k] != AN_NONE; k = (k + 1) & (v->nhash - 1))
+		if (v->in[v->hash[k]].block == block && v->in[v->hash[k]].var == var)
+			return VG_IN | v->hash[k];
+	if (v->nin >= MAX_IN || !grow((void **)&v->in, &v->capin, v->nin, sizeof(*v->in))) {
+		v->fail = true;
+		return VG_NOREF;
+	}
+	v->in[v->nin] = (struct vg_in){ block, (uint16_t)var, 0 };
+	v->hash[k] = v->nin;
+	return VG_IN | v->nin++;
+}
+
+uint32_t vg_end(struct vg *v, uint32_t block, unsigned var)
+{
+	uint32_t lo = v->outfirst[block], hi = v->outfirst[block + 1];
+
+	while (lo < hi) {
+		uint32_t mid = lo + (hi - lo) / 2;
+
+		if (v->out[mid].var < var)
+			lo = mid + 1;
+		else
+			hi = mid;
+	}
+	if (lo < v->outfirst[block + 1] && v->out[lo].var == var)
+		return v->out[lo].op;
+	return in_ref(v, block, var);
+}
+
+static int by_var(const void *x, const void *y)
+{
+	return (int)((const struct vg_out *)x)->var - (int)((const struct vg_out *)y)->var;
+}
+
+/* one block: sources of its ops, then its last definitions. cur/epoch: per variable. */
+static void scan_block(struct vg *v, uint32_t bi, uint32_t *cur, uint32_t *epoch)
+{
+	struct gr *gr = v->gr;
+	const struct an_block *b = &gr->g->block[bi];
+	uint32_t first = v->nout;
+
+	for (uint32_t k = gr->in[b->first].op; k < gr->in[b->first + b->n].op; k++) {
+		const struct sem_op *op = &gr->op[k];
+		const struct gr_note *n = &gr->note[k];
+		uint16_t reg[4] = { op->a, op->b, sem_third(op), SEM_NONE };
+		unsigned def = VG_NVAR;
+
+		if (n->flags & GN_SLOT2)
+			continue;
+		if (gr_has_slot2(op)) { /* count and DF (or eax and edx) are its third and fourth operands */
+			const struct sem_vec *s = (const struct sem_vec *)(op + 1);
+
+			if (op->op != SEM_RECVEC) {
+				reg[2] = s->count;
+				reg[3] = s->df;
+			}
+		} else if (gr_is_value(op)) {
+			def = op->dst;
+		}
+		if (n->slot != GR_NOSLOT && gr->forward) {
+			if (op->op == SEM_STORE)
+				def = SEM_NREGS + n->slot;
+			else
+				reg[3] = SEM_NREGS + n->slot;
+		}
+		for (int j = 0; j < 4; j++)
+			v->src[k][j] = reg[j] >= VG_NVAR ? VG_NOREF :
+				       epoch[reg[j]] == bi + 1 ? cur[reg[j]] : in_ref(v, bi, reg[j]);
+		if (def < VG_NVAR) {
+			cur[def] = k;
+			epoch[def] = bi + 1;
+		}
+	}
+	for (unsigned var = 0; var < VG_NVAR; var++) {
+		if (epoch[var] != bi + 1 || (var >= SEM_T0 && var <= SEM_TLAST && var != SEM_T0))
+			continue;
+		if (!grow((void **)&v->out, &v->capout, v->nout, sizeof(*v->out))) {
+			v->fail = true;
+			return;
+		}
+		v->out[v->nout++] = (struct vg_out){ cur[var], (uint16_t)var };
+	}
+	qsort(v->out + first, v->nout - first, sizeof(*v->out), by_var);
+}
+
+static bool same_targets(const struct an_table *x, const struct an_table *y)
+{
+	return x->ntarget == y->ntarget && !memcmp(x->target, y->target, x->ntarget * sizeof(*x->target));
+}
+
+static void find_classes(struct vg *v)
+{
+	const struct an_group *g = v->gr->g;
+
+	for (uint32_t i = 0; i < g->ntable; i++) {
+		v->class[i] = i;
+		for (uint32_t j = 0; j < i; j++)
+			if (v->class[j] == j && same_targets(&g->table[i], &g->table[j])) {
+				v->class[i] = j;
+				break;
+			}
+	}
+}
+
+int vg_open(struct vg *v, struct gr *gr)
+{
+	uint32_t nb = gr->g->nblock;
+	uint32_t *cur = malloc(VG_NVAR * sizeof(*cur)), *epoch = calloc(VG_NVAR, sizeof(*epoch));
+
+	memset(v, 0, sizeof(*v));
+	v->gr = gr;
+	v->src = malloc((gr->nop + 1) * sizeof(*v->src));
+	v->nw = calloc(gr->nop + 1, 1);
+	v->outfirst = calloc(nb + 1, sizeof(uint32_t));
+	v->class = calloc(gr->g->ntable + 1, sizeof(uint32_t));
+	v->fail = !cur || !epoch || !v->src || !v->nw || !v->outfirst || !v->class;
+	for (uint32_t i = 0; i < nb && !v->fail; i++) {
+		v->outfirst[i] = v->nout;
+		scan_block(v, i, cur, epoch);
+	}
+	free(cur);
+	free(epoch);
+	if (v->fail)
+		return -1;
+	v->outfirst[nb] = v->nout;
+	find_classes(v);
+	return 0;
+}
+
+void vg_close(struct vg *v)
+{
+	free(v->src);
+	free(v->nw);
+	free(v->in);
+	free(v->hash);
+	free(v->out);
+	free(v->outfirst);
+	free(v->class);
+	free(v->work);
+}
+
+/* does the value of var at the end of pred reach b, or does the call between make it unknown? */
+static unsigned edge_from(const struct vg *v, uint32_t pred, uint32_t b, unsigned var)
+{
+	const struct gr *gr = v->gr;
+	uint8_t flow = gr_flow(gr, pred);
+
+	if (flow == FLOW_SYSCALL)
+		return var == SEM_R11 ? VG_RET : var == SEM_RAX || var == SEM_RCX ? VG_KERNEL : 0;
+	if (flow == FLOW_IJMP && glue_jump(gr->m, gr->g, pred) == JUMP_LEAVES)
+		return VG_MARK;
+	if (flow != FLOW_CALL && flow != FLOW_ICALL)
+		return 0;
+	if (gr->b[b].stub == STUB_RESYNC)
+		return VG_MARK;
+	return var < SEM_NGPR && (gr_ret_clobber(gr, pred) >> var & 1) ? VG_RET : 0;
+}
+
+unsigned vg_from(const struct vg *v, uint32_t in)
+{
+	const struct gr *gr = v->gr;
+	uint32_t b = v->in[in].block;
+	unsigned from = 0;
+
+	if (b >= gr->g->nblock)
+		return 0;
+	if (gr->g->block[b].flags & AN_B_ENTRY)
+		from |= VG_ENTRY;
+	if (gr->b[b].stub == STUB_RESYNC || !gr->g->block[b].npred)
+		from |= VG_MARK;
+	for (uint32_t k = 0; k < gr->g->block[b].npred; k++)
+		from |= edge_from(v, gr->g->block[b].pred[k], b, v->in[in].var);
+	return from;
+}
+
+static void in_operands(struct vg *v, uint32_t in, vg_visit f, void *ctx)
+{
+	const struct an_group *g = v->gr->g;
+	uint32_t b = v->in[in].block, seen = AN_NONE;
+	unsigned var = v->in[in].var, w = v->in[in].nw;
+
+	if (b >= g->nblock) {
+		for (uint32_t i = 0; i < g->nblock; i++)
+			if (g->block[i].table != AN_NONE && v->class[g->block[i].table] == b - g->nblock &&
+			    glue_jump(v->gr->m, g, i) != JUMP_LEAVES)
+				f(ctx, vg_end(v, i, var), w);
+		return;
+	}
+	for (uint32_t k = 0; k < g->block[b].npred; k++) {
+		uint32_t p = g->block[b].pred[k];
+
+		if (edge_from(v, p, b, var))
+			continue;
+		if (g->block[p].table != AN_NONE) {
+			uint32_t c = v->class[g->block[p].table];
+
+			if (c != seen)
+				f(ctx, in_ref(v, g->nblock + c, var), w);
+			seen = c;
+		} else {
+			f(ctx, vg_end(v, p, var), w);
+		}
+	}
+}
+
+static void op_operands(struct vg *v, uint32_t k, vg_visit f, void *ctx)
+{
+	const struct gr *gr = v->gr;
+	const struct sem_op *op = &gr->op[k];
+	struct gr_use u[4];
+	int n;
+
+	if (op->op == SEM_STORE) {
+		f(ctx, v->src[k][0], 8);
+		f(ctx, v->src[k][1], op->w == 2 ? 4 : op->w);
+		return;
+	}
+	if (!(gr->note[k].flags & GN_COMP))
+		return;
+	if (op->op == SEM_LOAD && !(gr->note[k].flags & (GN_RO | GN_SELF)))
+		f(ctx, v->src[k][3], 8);
+	n = gr_op_uses(gr, k, v->nw[k], u);
+	for (int i = 0; i < n; i++) {
+		if (u[i].reg == SEM_RSP || u[i].reg == SEM_FSBASE || u[i].reg == SEM_GSBASE)
+			continue; /* always known: every definition of them is a root */
+		f(ctx, v->src[k][u[i].reg == op->a ? 0 : u[i].reg == op->b ? 1 : 2], u[i].w);
+	}
+}
+
+void vg_operands(struct vg *v, uint32_t ref, vg_visit f, void *ctx)
+{
+	if (ref & VG_IN)
+		in_operands(v, ref & ~VG_IN, f, ctx);
+	else
+		op_operands(v, ref, f, ctx);
+}
+
+static void want(void *ctx, uint32_t ref, unsigned w)
+{
+	struct vg *v = ctx;
+	uint8_t *nw;
+
+	if (ref == VG_NOREF)
+		return;
+	nw = ref & VG_IN ? &v->in[ref & ~VG_IN].nw : &v->nw[ref];
+	if (*nw >= w)
+		return;
+	*nw = (uint8_t)w;
+	if (!grow((void **)&v->work, &v->capwork, v->nwork, sizeof(*v->work))) {
+		v->fail = true;
+		return;
+	}
+	v->work[v->nwork++] = ref;
+}
+
+void vg_demand(struct vg *v, uint32_t ref, unsigned w)
+{
+	want(v, ref, w);
+	while (v->nwork && !v->fail)
+		vg_operands(v, v->work[--v->nwork], want, v);
+}

@@ -1,0 +1,432 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * live.c - registers and flags live at each instruction
+ *
+ * Backward dataflow per group; what is not live may be borrowed without saving it. The ABI alone
+ * is not enough: gcc's -fipa-ra keeps caller-saved registers across calls of functions whose
+ * code it knows, and hand-written assembly returns values, flags included, wherever it likes.
+ * So facts cross calls, in this order:
+ *
+ *   1. use/def sets of every instruction                         (all groups, parallel)
+ *   2. clob    caller-saved registers a caller must take for overwritten: own writes, those of
+ *              direct callees, all where an external or indirect call is made. A callee that is
+ *              opaque adds nothing (the compiler may have known that it writes little).
+ *   3. liveret registers that some direct caller reads after the call before writing them, where
+ *              calls are taken to define nothing; passed down through tail jumps; fixpoint
+ *   4. before  the result, callees before callers: a call makes live what its callee's entry
+ *              reads. Inside call cycles: everything.
+ *
+ * Live at ret: callee-saved, rsp, rax, rdx, caller-saved not in clob, liveret, and registers that
+ * the group reloads from the stack without using them (code that preserves more than it must).
+ */
+#include <stdlib.h>
+#include <string.h>
+#include "emit.h"
+#include "sem_lift.h"
+
+#define ALL (GPR_ALL | FLAGS_BIT)
+#define ARGS (1u << X_RDI | 1u << X_RSI | 1u << X_RDX | 1u << X_RCX | 1u << 8 | 1u << 9 | 1u << X_RAX | \
+	      1u << 10 | 1u << X_RSP)
+#define RET_ABI ((GPR_ALL & ~CALLER_SAVED) | 1u << X_RAX | 1u << X_RDX)
+
+struct lm { struct module *m; };
+
+static struct live *L(const struct an_group *g)
+{
+	return g->live;
+}
+
+/* ---- 1: use and def ---- */
+
+static bool stack_reload(const struct dec *d, unsigned *reg)
+{
+	const ZydisDecodedOperand *o = &d->op[0];
+	int r = o->type == ZYDIS_OPERAND_TYPE_REGISTER ? dec_gpr(o->reg.value) : -1;
+
+	if (r < 0 || o->size != 64)
+		return false;
+	*reg = r;
+	if (d->in.mnemonic == ZYDIS_MNEMONIC_POP)
+		return true;
+	return d->in.mnemonic == ZYDIS_MNEMONIC_MOV && d->op[1].type == ZYDIS_OPERAND_TYPE_MEMORY &&
+	       d->op[1].mem.base == ZYDIS_REGISTER_RSP;
+}
+
+#define RELOAD_SHIFT 24 /* use[]: register a stack reload writes, plus 1, in the top bits */
+
+static void flow_sets(const struct an_insn *i, const struct dec *d, uint32_t *use, uint32_t *def)
+{
+	if (i->flow == FLOW_SYSCALL) { /* SDM: rcx, r11; the kernel takes the rest as arguments */
+		*use = ALL & ~(1u << X_RCX | 1u << 11 | FLAGS_BIT);
+		*def = 1u << X_RCX | 1u << 11;
+	} else if (i->flow == FLOW_HALT) {
+		*use = ALL;
+		*def = 0;
+	} else if (i->flow == FLOW_CALL || i->flow == FLOW_ICALL || i->flow == FLOW_RET) {
+		*use = dec_gprs(d) | 1u << X_RSP;
+		*def = 0;
+	}
+}
+
+static void usedef(void *arg, uint32_t gi)
+{
+	struct module *m = ((struct lm *)arg)->m;
+	struct an_group *g = &m->group[gi];
+	struct live *l = g->live;
+	uint32_t writes = 0;
+	struct dec d;
+
+	if (g->reason != MAP_OK || l->use)
+		return;
+	l->use = calloc(g->ninsn * 3 + g->nblock + 1, 4);
+	if (!l->use)
+		abort();
+	l->def = l->use + g->ninsn;
+	l->before = l->def + g->ninsn;
+	l->bin = l->before + g->ninsn;
+	for (uint32_t i = 0; i < g->ninsn; i++) {
+		unsigned r;
+
+		if (dec_insn(m, &g->insn[i], &d)) {
+			l->use[i] = ALL;
+			continue;
+		}
+		l->use[i] = sem_gpr_read(&d.in, d.op) & ALL;
+		l->def[i] = sem_gpr_must_write(&d.in, d.op) & ALL;
+		writes |= sem_gpr_may_write(&d.in, d.op);
+		flow_sets(&g->insn[i], &d, &l->use[i], &l->def[i]);
+		if (stack_reload(&d, &r) && (CALLER_SAVED >> r & 1))
+			l->use[i] |= (r + 1) << RELOAD_SHIFT;
+		/* call *(%rax): the TLS descriptor call, which preserves everything else */
+		if (g->insn[i].flow == FLOW_ICALL && d.b[0] == 0xff && d.b[1] == 0x10)
+			l->use[i] |= 0x80000000u;
+	}
+	g->sum->ownwrite = writes & GPR_ALL;
+	l->own = writes & (CALLER_SAVED | FLAGS_BIT);
+}
+
+/* ---- 2: clobber sets ---- */
+
+static bool leaves_unknown(const struct an_group *g, uint32_t b)
+{
+	const struct an_block *k = &g->block[b];
+	const struct an_insn *i = &g->insn[k->first + k->n - 1];
+
+	return i->flow == FLOW_ICALL ||
+	       (i->flow == FLOW_IJMP && (k->table == AN_NONE || !g->table[k->table].exact));
+}
+
+static void clobbers(struct module *m)
+{
+	bool again = true;
+
+	for (uint32_t gi = 0; gi < m->ngroup; gi++) {
+		struct an_group *g = &m->group[gi];
+
+		L(g)->clob = L(g)->own;
+		for (uint32_t b = 0; g->reason == MAP_OK && b < g->nblock; b++)
+			if (leaves_unknown(g, b))
+				L(g)->clob |= CALLER_SAVED | FLAGS_BIT;
+	}
+	while (again) {
+		again = false;
+		for (uint32_t gi = 0; gi < m->ngroup; gi++) {
+			struct an_group *g = &m->group[gi];
+			uint32_t c;
+
+			if (g->reason != MAP_OK)
+				continue;
+			c = L(g)->clob;
+			for (uint32_t k = 0; k < g->ncallee; k++)
+				c |= L(&m->group[g->callee[k].group])->clob;
+			again |= c != L(g)->clob;
+			L(g)->clob = c;
+		}
+	}
+}
+
+/* ---- the dataflow, in two flavours ---- */
+
+struct df {
+	const struct module *m;
+	const struct an_group *g;
+	uint32_t *bin;
+	uint32_t ret, pads;
+	bool reach; /* flavour 3: reads after calls; calls define nothing */
+};
+
+static uint32_t entry_live(const struct module *m, const struct an_callee *c)
+{
+	const struct live *l = L(&m->group[c->group]);
+
+	return l->done ? l->bin[c->block] : ALL;
+}
+
+/* opaque code of this module is called: nothing is known of its convention */
+static uint32_t call_before(const struct df *f, uint32_t i, uint32_t after)
+{
+	const struct an_group *g = f->g;
+	const struct an_callee *c = glue_callee(g, i);
+	uint32_t use = L(g)->use[i];
+
+	if (f->reach)
+		return after | (use & ALL);
+	if (c)
+		return (after & ~L(&f->m->group[c->group])->clob) | entry_live(f->m, c) | 1u << X_RSP;
+	if (g->insn[i].flow == FLOW_CALL || use >> 31)
+		return g->insn[i].flow == FLOW_CALL ? ALL : after | ARGS | (use & ALL);
+	return (after & ~(CALLER_SAVED | FLAGS_BIT)) | ARGS | (use & ALL);
+}
+
+/* live after the last instruction of a block */
+static uint32_t block_out(const struct df *f, uint32_t b)
+{
+	const struct an_group *g = f->g;
+	const struct an_block *k = &g->block[b];
+	uint32_t last = k->first + k->n - 1, out = 0;
+	const struct an_insn *i = &g->insn[last];
+
+	for (int s = 0; s < 2; s++)
+		if (k->succ[s] != AN_NONE)
+			out |= f->bin[k->succ[s]];
+	if (i->flow == FLOW_IJMP) {
+		const struct an_table *t = k->table != AN_NONE ? &g->table[k->table] : NULL;
+
+		for (uint32_t n = 0; t && n < t->ntarget; n++)
+			out |= f->bin[t->target[n]];
+		if (!f->reach && (!t || !t->exact))
+			out |= GPR_ALL;
+	} else if (i->flow == FLOW_RET) {
+		out = f->ret;
+	} else if ((i->flow == FLOW_JMP || i->flow == FLOW_JCC) && k->succ[0] == AN_NONE) {
+		const struct an_callee *c = glue_callee(g, last);
+
+		if (f->reach)
+			out |= L(g)->ureach;
+		else if (c)
+			out |= (GPR_ALL & ~(1u << 11)) | entry_live(f->m, c);
+		else
+			out |= ALL;
+	} else if (i->flow == FLOW_NEXT && k->succ[1] == AN_NONE) {
+		out = f->reach ? L(g)->ureach : ALL;
+	}
+	return out;
+}
+
+static uint32_t step(const struct df *f, uint32_t i, uint32_t live)
+{
+	const struct live *l = L(f->g);
+	uint8_t fl = f->g->insn[i].flow;
+
+	if (fl == FLOW_CALL || fl == FLOW_ICALL)
+		return call_before(f, i, live | f->pads);
+	return (live & ~l->def[i]) | (l->use[i] & ALL) | f->pads;
+}
+
+static uint32_t pads_live(const struct df *f)
+{
+	uint32_t p = 0;
+
+	for (uint32_t b = 0; b < f->g->nblock; b++)
+		if (f->g->block[b].flags & AN_B_LANDING)
+			p |= f->bin[b] & ~(1u << X_RAX | 1u << X_RDX | FLAGS_BIT);
+	return p;
+}
+
+static void solve(struct df *f)
+{
+	const struct an_group *g = f->g;
+	bool again = true;
+
+	while (again) {
+		uint32_t p = pads_live(f);
+
+		again = p != f->pads;
+		f->pads = p;
+		for (uint32_t b = g->nblock; b-- > 0;) {
+			uint32_t v = block_out(f, b);
+
+			for (uint32_t n = g->block[b].n; n-- > 0;)
+				v = step(f, g->block[b].first + n, v);
+			v |= f->bin[b];
+			again |= v != f->bin[b];
+			f->bin[b] = v;
+		}
+	}
+}
+
+/* ---- 3: liveret ---- */
+
+static void reach_group(struct module *m, struct an_group *g, uint8_t *dirty)
+{
+	struct df f = { m, g, calloc(g->nblock + 1, 4), 0, 0, true };
+
+	if (!f.bin)
+		abort();
+	f.ret = L(g)->ureach;
+	solve(&f);
+	for (uint32_t k = 0; k < g->ncallee; k++) {
+		struct live *t = L(&m->group[g->callee[k].group]);
+		uint32_t b = g->insn[g->callee[k].insn].block, r;
+
+		r = block_out(&f, b);
+		if (g->insn[g->callee[k].insn].flow != FLOW_CALL)
+			r = L(g)->ureach;
+		r &= ~RET_ABI;
+		if (r & ~t->ureach) {
+			t->ureach |= r;
+			dirty[g->callee[k].group] = 1;
+		}
+	}
+	free(f.bin);
+}
+
+static void liverets(struct module *m)
+{
+	uint8_t *dirty = malloc(m->ngroup + 1);
+	bool again = true;
+
+	if (!dirty)
+		abort();
+	memset(dirty, 1, m->ngroup + 1);
+	while (again) {
+		again = false;
+		for (uint32_t gi = 0; gi < m->ngroup; gi++) {
+			if (!dirty[gi] || m->group[gi].reason != MAP_OK)
+				continue;
+			dirty[gi] = 0;
+			again = true;
+			reach_group(m, &m->group[gi], dirty);
+		}
+	}
+	free(dirty);
+}
+
+/* ---- 4: the result ---- */
+
+static uint32_t fill(struct df *f)
+{
+	const struct an_group *g = f->g;
+	struct live *l = L(g);
+	uint32_t dead_reload = 0;
+
+	for (uint32_t b = 0; b < g->nblock; b++) {
+		uint32_t v = block_out(f, b);
+
+		for (uint32_t n = g->block[b].n; n-- > 0;) {
+			uint32_t i = g->block[b].first + n, r = l->use[i] >> RELOAD_SHIFT & 0x1f;
+
+			if (r && !(v >> (r - 1) & 1))
+				dead_reload |= 1u << (r - 1);
+			v = step(f, i, v);
+			l->before[i] = v;
+		}
+	}
+	return dead_reload;
+}
+
+int live_group(const struct module *m, struct an_group *g)
+{
+	struct live *l = g->live;
+	struct df f = { m, g, l->bin, 0, 0, false };
+	uint32_t more;
+
+	do {
+		f.ret = RET_ABI | (CALLER_SAVED & ~l->clob) | l->ureach | l->retextra;
+		solve(&f);
+		more = fill(&f) & ~f.ret;
+		l->retextra |= more;
+	} while (more);
+	g->sum->liveret = l->ureach | l->retextra;
+	l->done = true;
+	return 0;
+}
+
+/* callees before callers; explicit stack, the call graph can be deep */
+static void bottom_up(struct module *m)
+{
+	uint8_t *seen = calloc(m->ngroup + 1, 1);
+	uint32_t *stack = malloc((m->ngroup + 1) * 8), n = 0;
+
+	if (!seen || !stack)
+		abort();
+	for (uint32_t root = 0; root < m->ngroup; root++) {
+		if (seen[root] || m->group[root].reason != MAP_OK)
+			continue;
+		seen[root] = 1;
+		stack[0] = root;
+		stack[1] = 0;
+		n = 1;
+		while (n) {
+			struct an_group *g = &m->group[stack[2 * n - 2]];
+			uint32_t *k = &stack[2 * n - 1], c = AN_NONE;
+
+			while (*k < g->ncallee && c == AN_NONE) {
+				c = g->callee[(*k)++].group;
+				if (seen[c])
+					c = AN_NONE;
+			}
+			if (c == AN_NONE) {
+				live_group(m, g);
+				n--;
+				continue;
+			}
+			seen[c] = 1;
+			stack[2 * n] = c;
+			stack[2 * n + 1] = 0;
+			n++;
+		}
+	}
+	free(seen);
+	free(stack);
+}
+
+int live_module(struct module *m, int jobs)
+{
+	struct lm a = { m };
+
+	for (uint32_t gi = 0; gi < m->ngroup; gi++) {
+		struct an_group *g = &m->group[gi];
+
+		if (!g->live)
+			g->live = calloc(1, sizeof(struct live));
+		if (!g->live)
+			abort();
+		L(g)->done = false;
+		L(g)->ureach = L(g)->retextra = 0;
+		if (L(g)->bin)
+			memset(L(g)->bin, 0, g->nblock * 4);
+	}
+	par_for(m->ngroup, jobs, usedef, &a);
+	clobbers(m);
+	liverets(m);
+	bottom_up(m);
+	return 0;
+}
+
+void live_free(struct an_group *g)
+{
+	struct live *l = g->live;
+
+	if (!l)
+		return;
+	free(l->use);
+	free(l->emul);
+	free(l);
+	g->live = NULL;
+}
+
+uint32_t live_before(const struct an_group *g, uint32_t insn)
+{
+	return L(g)->before[insn];
+}
+
+uint32_t live_after(const struct an_group *g, uint32_t insn)
+{
+	const struct an_block *b = &g->block[g->insn[insn].block];
+
+	/* terminators: what every successor reads is live before them too, so this is safe */
+	if (insn + 1 < b->first + b->n)
+		return L(g)->before[insn + 1];
+	return b->succ[1] != AN_NONE && g->insn[insn].flow == FLOW_NEXT ? L(g)->bin[b->succ[1]] : ALL;
+}

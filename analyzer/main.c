@@ -1,0 +1,186 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * main.c - ptrace-analyze: ELF in, map out
+ *
+ *   options ─▶ elf_open ─▶ discover ─▶ [--stats, --explain, --dump] ─▶ map_write ─▶ rename
+ *
+ * A map is written under a temporary name and renamed, so that a reader never sees half of one
+ * and two analyses of the same module do not disturb each other.
+ */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <getopt.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+#include "report.h"
+
+enum { EX_OK = 0, EX_USAGE = 1, EX_INPUT = 2, EX_REFUSED = 3, EX_OUTPUT = 4 };
+
+/* the back half, written by the map writer; absent while only discovery is linked */
+int map_write(struct module *m, const char *path, uint32_t flags, int jobs, char *err, size_t errlen)
+	__attribute__((weak));
+
+struct options {
+	const char *out, *cache, *explain, *file;
+	bool stats, dump, print_path;
+	uint32_t flags;
+	int jobs;
+};
+
+static void usage(FILE *f)
+{
+	fputs("Usage: ptrace-analyze [OPTION]... FILE\n"
+	      "Analyze an x86-64 ELF file and write its log-site map to the cache.\n\n"
+	      "  -o, --output=FILE     write the map to FILE, not to the cache\n"
+	      "      --cache=DIR       cache directory ($XDG_CACHE_HOME/ptrace or ~/.cache/ptrace)\n"
+	      "      --print-path      print the path of the map on standard output\n"
+	      "      --verify          also log every effective address, for checking\n"
+	      "  -j, --jobs=N          use N threads (default: as many as processors)\n"
+	      "      --stats           print statistics; without -o or --print-path, write no map\n"
+	      "      --explain=WHERE   show what is known about the function at WHERE (name or address)\n"
+	      "      --dump            print every group, block and instruction found\n"
+	      "  -h, --help            show this help\n"
+	      "  -V, --version         show the version\n\n"
+	      "Exit status: 0 done; 1 wrong usage; 2 the file cannot be read or is no x86-64 ELF file;\n"
+	      "3 the file cannot be analyzed; 4 the map cannot be written.\n", f);
+}
+
+static int parse(int argc, char **argv, struct options *o)
+{
+	enum { CACHE = 256, PRINT, VERIFY, STATS, EXPLAIN, DUMP };
+	static const struct option longopt[] = {
+		{ "output", required_argument, NULL, 'o' }, { "cache", required_argument, NULL, CACHE },
+		{ "print-path", no_argument, NULL, PRINT }, { "verify", no_argument, NULL, VERIFY },
+		{ "jobs", required_argument, NULL, 'j' }, { "stats", no_argument, NULL, STATS },
+		{ "explain", required_argument, NULL, EXPLAIN }, { "dump", no_argument, NULL, DUMP },
+		{ "help", no_argument, NULL, 'h' }, { "version", no_argument, NULL, 'V' }, { 0 }
+	};
+	char *end;
+	int c;
+
+	while ((c = getopt_long(argc, argv, "o:j:hV", longopt, NULL)) != -1)
+		switch (c) {
+		case 'o': o->out = optarg; break;
+		case CACHE: o->cache = optarg; break;
+		case PRINT: o->print_path = true; break;
+		case VERIFY: o->flags |= MAP_F_VERIFY; break;
+		case STATS: o->stats = true; break;
+		case EXPLAIN: o->explain = optarg; break;
+		case DUMP: o->dump = true; break;
+		case 'j':
+			o->jobs = strtol(optarg, &end, 10);
+			if (*end || end == optarg || o->jobs < 1 || o->jobs > 1024) {
+				fprintf(stderr, "ptrace-analyze: --jobs wants a number from 1 to 1024, not '%s'\n", optarg);
+				return EX_USAGE;
+			}
+			break;
+		case 'h': usage(stdout); exit(EX_OK);
+		case 'V': puts("ptrace-analyze 0.1"); exit(EX_OK);
+		default: fputs("Try 'ptrace-analyze --help'.\n", stderr); return EX_USAGE;
+		}
+	if (optind + 1 != argc) {
+		fprintf(stderr, "ptrace-analyze: give exactly one file; try 'ptrace-analyze --help'\n");
+		return EX_USAGE;
+	}
+	o->file = argv[optind];
+	return EX_OK;
+}
+
+static int make_dirs(char *path)
+{
+	for (char *p = path + 1; *p; p++)
+		if (*p == '/') {
+			*p = 0;
+			if (mkdir(path, 0777) && errno != EEXIST)
+				return -1;
+			*p = '/';
+		}
+	return 0;
+}
+
+/* $XDG_CACHE_HOME/ptrace/KEY-VERSION[-v].ptmap, or under --cache. NULL without a home directory. */
+static char *cache_path(const struct module *m, const struct options *o)
+{
+	const char *xdg = getenv("XDG_CACHE_HOME"), *home = getenv("HOME");
+	char hex[65], *path = NULL;
+	int n;
+
+	for (uint32_t i = 0; i < m->key_len; i++)
+		sprintf(hex + 2 * i, "%02x", m->key[i]);
+	if (o->cache)
+		n = asprintf(&path, "%s/%s-%d%s.ptmap", o->cache, hex, MAP_VERSION, o->flags & MAP_F_VERIFY ? "-v" : "");
+	else if (xdg && *xdg == '/')
+		n = asprintf(&path, "%s/ptrace/%s-%d%s.ptmap", xdg, hex, MAP_VERSION,
+			     o->flags & MAP_F_VERIFY ? "-v" : "");
+	else if (home && *home)
+		n = asprintf(&path, "%s/.cache/ptrace/%s-%d%s.ptmap", home, hex, MAP_VERSION,
+			     o->flags & MAP_F_VERIFY ? "-v" : "");
+	else
+		return NULL;
+	return n < 0 ? NULL : path;
+}
+
+static int write_map(struct module *m, const struct options *o)
+{
+	char err[256] = "", *path = o->out ? strdup(o->out) : cache_path(m, o), *tmp = NULL;
+	int rc = EX_OUTPUT;
+
+	if (!path) {
+		fprintf(stderr, "ptrace-analyze: no place for the map: set HOME, or give --cache or -o\n");
+		return EX_OUTPUT;
+	}
+	if (!map_write) {
+		fprintf(stderr, "ptrace-analyze: this build has no map writer\n");
+	} else if ((!o->out && make_dirs(path)) || asprintf(&tmp, "%s.%d.tmp", path, getpid()) < 0) {
+		fprintf(stderr, "ptrace-analyze: cannot create the directory of '%s': %s\n", path, strerror(errno));
+	} else if (map_write(m, tmp, o->flags, o->jobs, err, sizeof(err))) {
+		fprintf(stderr, "ptrace-analyze: cannot write the map of '%s': %s\n", o->file, err);
+		unlink(tmp);
+	} else if (rename(tmp, path)) {
+		fprintf(stderr, "ptrace-analyze: cannot rename '%s' to '%s': %s\n", tmp, path, strerror(errno));
+		unlink(tmp);
+	} else {
+		if (o->print_path)
+			puts(path);
+		rc = EX_OK;
+	}
+	free(path);
+	free(tmp);
+	return rc;
+}
+
+int main(int argc, char **argv)
+{
+	struct options o = { 0 };
+	char err[256] = "";
+	struct module *m;
+	int rc;
+
+	if ((rc = parse(argc, argv, &o)))
+		return rc;
+	if (!o.jobs)
+		o.jobs = sysconf(_SC_NPROCESSORS_ONLN) > 0 ? sysconf(_SC_NPROCESSORS_ONLN) : 1;
+	if (!(m = elf_open(o.file, err, sizeof(err)))) {
+		fprintf(stderr, "ptrace-analyze: cannot analyze '%s': %s\n", o.file, err);
+		return EX_INPUT;
+	}
+	if (discover(m, o.jobs, err, sizeof(err))) {
+		fprintf(stderr, "ptrace-analyze: cannot analyze '%s': %s\n", o.file, err);
+		elf_close(m);
+		return EX_REFUSED;
+	}
+	rc = EX_OK;
+	if (o.stats)
+		report_stats(m, stdout);
+	if (o.dump)
+		report_dump(m, stdout);
+	if (o.explain && report_explain(m, o.explain, stdout))
+		rc = EX_USAGE;
+	if (!rc && (o.out || o.print_path || !(o.stats || o.dump || o.explain)))
+		rc = write_map(m, &o);
+	elf_close(m);
+	return rc;
+}

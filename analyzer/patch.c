@@ -1,0 +1,437 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * patch.c - what is written over the original text
+ *
+ * A patch point is the address of a block that control enters from outside the copy (glue.h). The
+ * room there ends at the next point, at a call that is executed in the original text, or at
+ * a byte that must stay.
+ *
+ *   room >= 5    e9 to the stub                         point: jmp stub
+ *   room 2 to 4  eb to an island: five dead bytes       point: jmp isl ──▶ isl: jmp stub
+ *                within -128..127
+ *   else         the call in the way is emulated by the copy (emit_ctl.c): its bytes are dead then
+ *   else         the group is opaque (MAP_R_TOO_SHORT)
+ *
+ * All points of all certain groups are placed before anything is planned, since a group that
+ * turns opaque changes what others know. An endbr64 at an entry stays, with the jump after it,
+ * where there is room. What is left of relocated code becomes int3.
+ */
+#include <stdlib.h>
+#include <string.h>
+#include "emit.h"
+
+enum { FREE, TAKEN, START, CALL }; /* patches.used */
+
+struct point {
+	uint32_t vaddr, at, group, block;
+	uint32_t island;  /* AN_NONE: five bytes at `at` */
+	uint8_t state;    /* 0 unplaced, 1 placed, 2 needs an island, 3 impossible */
+};
+
+struct site { uint32_t vaddr, end, group, insn; }; /* a call executed in the original text */
+
+struct pp {
+	struct module *m;
+	struct patches *ps;
+	struct site *site;
+	uint32_t nsite;
+	uint8_t *bad;      /* per group: enum map_reason */
+};
+
+static uint8_t *use_at(const struct pp *p, uint32_t v)
+{
+	return &p->ps->used[v - p->m->text_lo];
+}
+
+static bool in_text(const struct pp *p, uint32_t v)
+{
+	return v >= p->m->text_lo && v < p->m->text_hi;
+}
+
+static bool dead(const struct pp *p, uint32_t v)
+{
+	return in_text(p, v) && p->m->live_byte[v - p->m->text_lo] != AN_BYTE_KEEP && *use_at(p, v) == FREE;
+}
+
+/* dead bytes from v on, up to n; v itself may be the point's own start */
+static uint32_t room(const struct pp *p, uint32_t v, uint32_t n)
+{
+	uint32_t r = 0;
+
+	if (in_text(p, v) && p->m->live_byte[v - p->m->text_lo] != AN_BYTE_KEEP && *use_at(p, v) == START)
+		r = 1;
+	while (r < n && dead(p, v + r))
+		r++;
+	return r;
+}
+
+static void take(const struct pp *p, uint32_t v, uint32_t n)
+{
+	memset(use_at(p, v), TAKEN, n);
+}
+
+static struct site *site_of(const struct pp *p, uint32_t v)
+{
+	uint32_t lo = 0, hi = p->nsite;
+
+	while (lo < hi) {
+		uint32_t mid = lo + (hi - lo) / 2;
+
+		if (p->site[mid].end <= v)
+			lo = mid + 1;
+		else
+			hi = mid;
+	}
+	return lo < p->nsite && p->site[lo].vaddr <= v ? &p->site[lo] : NULL;
+}
+
+/* the call that covers v becomes dead bytes; false if there is none */
+static bool emulate(struct pp *p, uint32_t v, uint32_t point)
+{
+	struct site *s = in_text(p, v) && *use_at(p, v) == CALL ? site_of(p, v) : NULL;
+	struct an_group *g;
+	struct live *l;
+
+	if (!s)
+		return false;
+	g = &p->m->group[s->group];
+	l = g->live;
+	if (!l->emul)
+		l->emul = calloc(g->ninsn, 1);
+	if (!l->emul)
+		abort();
+	l->emul[s->insn] = 1;
+	memset(use_at(p, s->vaddr), FREE, s->end - s->vaddr);
+	if (point >= s->vaddr && point < s->end)
+		*use_at(p, point) = START;
+	p->ps->nemul++;
+	return true;
+}
+
+static bool has_endbr(const struct pp *p, const struct point *t)
+{
+	const uint8_t *b = elf_at(p->m, t->vaddr, 4);
+
+	return b && !memcmp(b, "\xf3\x0f\x1e\xfa", 4) && room(p, t->vaddr, 4) == 4;
+}
+
+static void place(struct pp *p, struct point *t)
+{
+	t->at = t->vaddr;
+	t->island = AN_NONE;
+	if (has_endbr(p, t) && room(p, t->vaddr, 9) >= 9) {
+		take(p, t->vaddr, 4);
+		t->at = t->vaddr + 4;
+	}
+	for (;;) {
+		uint32_t r = room(p, t->at, 5);
+
+		if (r == 5) {
+			take(p, t->at, 5);
+			t->state = 1;
+			return;
+		}
+		if (r >= 2) {
+			take(p, t->at, 2);
+			t->state = 2;
+			return;
+		}
+		if (!emulate(p, t->at + r, t->at)) {
+			t->state = 3;
+			return;
+		}
+	}
+}
+
+/* five dead bytes that a short jump at `at` reaches */
+static uint32_t island(struct pp *p, uint32_t at)
+{
+	for (uint32_t d = 0; d <= 128; d++) {
+		uint32_t up = at + 2 + d, down = at + 2 - d;
+
+		if (d <= 127 && room(p, up, 5) == 5 && dead(p, up))
+			return up;
+		if (down < at && room(p, down, 5) == 5 && dead(p, down))
+			return down;
+	}
+	return AN_NONE;
+}
+
+static void place_island(struct pp *p, struct point *t)
+{
+	for (;;) {
+		uint32_t more;
+
+		t->island = island(p, t->at);
+		if (t->island != AN_NONE) {
+			take(p, t->island, 5);
+			t->state = 1;
+			p->ps->nisland++;
+			return;
+		}
+		more = room(p, t->at + 2, 3);
+		if (more == 3) {
+			take(p, t->at + 2, 3);
+			t->state = 1;
+			return;
+		}
+		if (!emulate(p, t->at + 2 + more, AN_NONE)) {
+			t->state = 3;
+			return;
+		}
+	}
+}
+
+static int by_vaddr(const void *a, const void *b)
+{
+	const uint32_t *x = a, *y = b; /* both structs begin with the vaddr */
+
+	return *x < *y ? -1 : *x > *y;
+}
+
+static void collect_group(struct pp *p, uint32_t gi)
+{
+	const struct an_group *g = &p->m->group[gi];
+
+	for (uint32_t b = 0; b < g->nblock; b++)
+		if (glue_stub(p->m, g, b) != STUB_NONE)
+			p->ps->pt[p->ps->npt++] =
+				(struct point){ g->insn[g->block[b].first].vaddr, 0, gi, b, AN_NONE, 0 };
+	for (uint32_t i = 0; i < g->ninsn; i++) {
+		const struct an_insn *n = &g->insn[i];
+
+		if (n->flow != FLOW_CALL && n->flow != FLOW_ICALL)
+			continue;
+		p->site[p->nsite++] = (struct site){ n->vaddr, n->vaddr + n->len, gi, i };
+		memset(use_at(p, n->vaddr), CALL, n->len);
+	}
+}
+
+static void collect(struct pp *p)
+{
+	struct module *m = p->m;
+	uint32_t np = 0, ns = 0;
+
+	for (uint32_t gi = 0; gi < m->ngroup; gi++) {
+		np += m->group[gi].nblock;
+		ns += m->group[gi].ninsn;
+	}
+	free(p->ps->pt);
+	free(p->site);
+	p->ps->pt = malloc((np + 1) * sizeof(*p->ps->pt));
+	p->site = malloc((ns + 1) * sizeof(*p->site));
+	if (!p->ps->pt || !p->site)
+		abort();
+	p->ps->npt = p->nsite = 0;
+	for (uint32_t gi = 0; gi < m->ngroup; gi++) {
+		if (m->group[gi].reason != MAP_OK)
+			continue;
+		if (((struct live *)m->group[gi].live)->emul)
+			memset(((struct live *)m->group[gi].live)->emul, 0, m->group[gi].ninsn);
+		collect_group(p, gi);
+	}
+	qsort(p->ps->pt, p->ps->npt, sizeof(*p->ps->pt), by_vaddr);
+	qsort(p->site, p->nsite, sizeof(*p->site), by_vaddr);
+	for (uint32_t i = 0; i < p->ps->npt; i++)
+		if (*use_at(p, p->ps->pt[i].vaddr) == FREE)
+			*use_at(p, p->ps->pt[i].vaddr) = START;
+}
+
+/* one attempt; returns the number of groups that have to become opaque */
+static uint32_t attempt(struct pp *p)
+{
+	uint32_t bad = 0;
+
+	memset(p->ps->used, FREE, p->m->text_hi - p->m->text_lo + 1);
+	memset(p->bad, 0, p->m->ngroup);
+	p->ps->nemul = p->ps->nisland = p->ps->njmp = 0;
+	collect(p);
+	for (uint32_t i = 0; i < p->ps->npt; i++)
+		place(p, &p->ps->pt[i]);
+	for (uint32_t i = 0; i < p->ps->npt; i++)
+		if (p->ps->pt[i].state == 2)
+			place_island(p, &p->ps->pt[i]);
+	for (uint32_t i = 0; i < p->ps->npt; i++) {
+		struct point *t = &p->ps->pt[i];
+
+		if (t->state == 3 && !p->bad[t->group]) {
+			p->bad[t->group] = MAP_R_TOO_SHORT;
+			bad++;
+		}
+		p->ps->njmp += t->state == 1;
+	}
+	return bad;
+}
+
+static void tailx_closure(struct module *m)
+{
+	bool again = true;
+
+	while (again) {
+		again = false;
+		for (uint32_t gi = 0; gi < m->ngroup; gi++) {
+			struct an_group *g = &m->group[gi];
+
+			for (uint32_t k = 0; k < g->ncallee && !g->sum->tailx && g->reason == MAP_OK; k++)
+				if (g->insn[g->callee[k].insn].flow != FLOW_CALL &&
+				    m->group[g->callee[k].group].sum->tailx)
+					again = g->sum->tailx = true;
+		}
+	}
+}
+
+static void forget_callee(struct module *m, const uint8_t *bad)
+{
+	for (uint32_t gi = 0; gi < m->ngroup; gi++) {
+		struct an_group *g = &m->group[gi];
+		uint32_t n = 0;
+
+		for (uint32_t k = 0; k < g->ncallee; k++) {
+			if (!bad[g->callee[k].group])
+				g->callee[n++] = g->callee[k];
+			else if (g->insn[g->callee[k].insn].flow != FLOW_CALL)
+				g->sum->tailx = true;
+		}
+		g->ncallee = n;
+	}
+	tailx_closure(m);
+}
+
+int groups_demote(struct module *m, const uint8_t *bad, struct patches *ps)
+{
+	uint32_t more = 0, n = m->nopaque;
+	struct map_opaque *o;
+
+	for (uint32_t gi = 0; gi < m->ngroup; gi++)
+		more += bad[gi] ? m->group[gi].nrange : 0;
+	o = realloc(m->opaque, (m->nopaque + more + 1) * sizeof(*o));
+	if (!o)
+		return -1;
+	m->opaque = o;
+	for (uint32_t gi = 0; gi < m->ngroup; gi++) {
+		struct an_group *g = &m->group[gi];
+
+		if (!bad[gi])
+			continue;
+		ps->ndemoted++;
+		g->reason = bad[gi];
+		for (uint32_t r = 0; r < g->nrange; r++)
+			o[n++] = (struct map_opaque){ g->range[r].start, g->range[r].end, bad[gi], 0 };
+		for (uint32_t i = 0; i < g->ninsn; i++)
+			if (g->insn[i].vaddr >= m->text_lo && g->insn[i].vaddr + g->insn[i].len <= m->text_hi)
+				memset(&m->live_byte[g->insn[i].vaddr - m->text_lo], AN_BYTE_KEEP, g->insn[i].len);
+		g->ncallee = 0;
+	}
+	m->nopaque = n;
+	forget_callee(m, bad);
+	return 0;
+}
+
+/* can every instruction of the group be copied? */
+static enum map_reason group_can(const struct module *m, const struct an_group *g)
+{
+	struct dec d;
+
+	for (uint32_t i = 0; i < g->ninsn; i++) {
+		enum map_reason r;
+
+		if (dec_insn(m, &g->insn[i], &d))
+			return MAP_R_DECODE;
+		r = emit_can(&d, &g->insn[i]);
+		if (r != MAP_OK)
+			return r;
+	}
+	for (uint32_t b = 0; b < g->nblock; b++)
+		if (!g->block[b].n || g->insn[g->block[b].first].vaddr < m->text_lo)
+			return MAP_R_LIMIT;
+	return MAP_OK;
+}
+
+static void can(void *arg, uint32_t gi)
+{
+	struct pp *p = arg;
+
+	if (p->m->group[gi].reason == MAP_OK)
+		p->bad[gi] = group_can(p->m, &p->m->group[gi]);
+}
+
+int patch_plan(struct module *m, struct patches *ps, int jobs)
+{
+	struct pp p = { .m = m, .ps = ps };
+	int r = 0;
+
+	free(ps->used);
+	ps->used = malloc(m->text_hi - m->text_lo + 1);
+	p.bad = calloc(m->ngroup + 1, 1);
+	if (!ps->used || !p.bad)
+		abort();
+	for (uint32_t gi = 0; gi < m->ngroup; gi++)
+		if (!m->group[gi].live && !(m->group[gi].live = calloc(1, sizeof(struct live))))
+			abort();
+	par_for(m->ngroup, jobs, can, &p);
+	r = groups_demote(m, p.bad, ps);
+	while (!r && attempt(&p))
+		r = groups_demote(m, p.bad, ps);
+	free(p.bad);
+	free(p.site);
+	return r;
+}
+
+/* ---- the list ---- */
+
+static void add(struct patches *ps, uint32_t vaddr, uint32_t kind, uint32_t arg)
+{
+	ps->p = grow(ps->p, ps->n, &ps->cap, sizeof(*ps->p));
+	ps->p[ps->n++] = (struct map_patch){ vaddr, kind, arg };
+}
+
+static void retarget(struct module *m, struct patches *ps, uint32_t gi, struct emitted *const *em,
+		     const uint32_t *base)
+{
+	const struct an_group *g = &m->group[gi];
+	const struct live *l = g->live;
+
+	for (uint32_t k = 0; k < g->ncallee; k++) {
+		const struct an_callee *c = &g->callee[k];
+		const struct an_insn *n = &g->insn[c->insn];
+
+		if (n->flow == FLOW_CALL && !(l->emul && l->emul[c->insn]))
+			add(ps, n->vaddr + n->len - 4, MAP_PATCH_CALL, base[c->group] + em[c->group]->block_off[c->block]);
+	}
+}
+
+int patch_write(struct module *m, struct patches *ps, struct emitted *const *em, const uint32_t *base)
+{
+	ps->n = 0;
+	for (uint32_t i = 0; i < ps->npt; i++) {
+		const struct point *t = &ps->pt[i];
+		uint32_t to = base[t->group] + em[t->group]->stub_off[t->block];
+
+		if (em[t->group]->stub_off[t->block] == AN_NONE)
+			return -1;
+		if (t->island != AN_NONE)
+			add(ps, t->at, MAP_PATCH_JMP8, t->island);
+		add(ps, t->island != AN_NONE ? t->island : t->at, MAP_PATCH_JMP, to);
+	}
+	for (uint32_t gi = 0; gi < m->ngroup; gi++)
+		if (m->group[gi].reason == MAP_OK)
+			retarget(m, ps, gi, em, base);
+	for (uint32_t v = 0, n, len = m->text_hi - m->text_lo; v < len; v += n) {
+		for (n = 0; v + n < len && m->live_byte[v + n] == AN_BYTE_CODE && ps->used[v + n] == FREE; n++)
+			;
+		if (n)
+			add(ps, m->text_lo + v, MAP_PATCH_INT3, n);
+		else
+			n = 1;
+	}
+	qsort(ps->p, ps->n, sizeof(*ps->p), by_vaddr);
+	return 0;
+}
+
+void patch_free(struct patches *ps)
+{
+	free(ps->p);
+	free(ps->pt);
+	free(ps->used);
+	memset(ps, 0, sizeof(*ps));
+}

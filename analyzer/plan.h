@@ -1,0 +1,213 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * plan.h - what the parts of the planner share: one group's lifted ops and the decisions on them
+ *
+ *   gr_open     instructions ─▶ ops, one array a group                         graph.c
+ *   sp_run      forward: which values are entry register + constant, which
+ *               loads read slots of this frame or read-only bytes              sp.c
+ *   gr_know     forward: what of the unloggable (flags, lanes, slots) the ops
+ *               compute                                                        graph_know.c
+ *   gr_need     backward: which registers, slots, lanes the decoder must know  graph_need.c
+ *   gr_branches forward: branches that are known without a log                 graph_branch.c
+ *   cut_run     cheapest set of values to log ─▶ decisions                     cut.c, graph_ssa.c
+ *   pe_run      the ops that are left and the logs, in stream order            plan_ops.c
+ *
+ * gr_need alone is correct whatever the decisions are: a value that is needed and cannot be
+ * computed is logged where it is defined. Decisions (struct gr_dec) can only make it cheaper.
+ */
+#ifndef PLAN_H
+#define PLAN_H
+
+#include <string.h>
+#include "an.h"
+#include "glue.h"
+#include "sem_lift.h"
+
+/* ---- sets of things the decoder may know: one bit each ---------------------------------
+ *
+ * 0..63    registers below the lanes, temporaries included: general register = its low byte
+ * 64..335  vector lanes and mask registers
+ * 336..351 bytes 1 to 3 of a general register
+ * 352..367 bytes 4 to 7
+ * 368..    stack slots
+ */
+#define GR_WORDS 9
+#define GR_X2 336
+#define GR_X4 352
+#define GR_SLOT 368
+#define GR_NSLOT (GR_WORDS * 64 - GR_SLOT)
+_Static_assert(SEM_NREGS <= GR_X2, "register bits end before the extension bits");
+
+struct gr_set { uint64_t w[GR_WORDS]; };
+
+static inline bool gr_has(const struct gr_set *s, unsigned bit)
+{
+	return s->w[bit >> 6] >> (bit & 63) & 1;
+}
+static inline void gr_add(struct gr_set *s, unsigned bit)
+{
+	s->w[bit >> 6] |= 1ull << (bit & 63);
+}
+static inline void gr_del(struct gr_set *s, unsigned bit)
+{
+	s->w[bit >> 6] &= ~(1ull << (bit & 63));
+}
+/* general register r: `w` low bytes of it */
+static inline void gr_add_gpr(struct gr_set *s, unsigned r, unsigned w)
+{
+	gr_add(s, r);
+	if (w > 1)
+		gr_add(s, GR_X2 + r);
+	if (w > 4)
+		gr_add(s, GR_X4 + r);
+}
+static inline void gr_del_gpr(struct gr_set *s, unsigned r)
+{
+	gr_del(s, r);
+	gr_del(s, GR_X2 + r);
+	gr_del(s, GR_X4 + r);
+}
+/* bytes of general register r in the set: 0, 1, 4 or 8 */
+static inline unsigned gr_gpr(const struct gr_set *s, unsigned r)
+{
+	return gr_has(s, GR_X4 + r) ? 8 : gr_has(s, GR_X2 + r) ? 4 : gr_has(s, r);
+}
+static inline bool gr_or(struct gr_set *d, const struct gr_set *s)
+{
+	uint64_t ch = 0;
+
+	for (int i = 0; i < GR_WORDS; i++) {
+		ch |= s->w[i] & ~d->w[i];
+		d->w[i] |= s->w[i];
+	}
+	return ch != 0;
+}
+static inline bool gr_and(struct gr_set *d, const struct gr_set *s)
+{
+	uint64_t ch = 0;
+
+	for (int i = 0; i < GR_WORDS; i++) {
+		ch |= d->w[i] & ~s->w[i];
+		d->w[i] &= s->w[i];
+	}
+	return ch != 0;
+}
+
+/* ---- ops ---------------------------------------------------------------------------------- */
+
+#define GR_NOSLOT 0xffu
+enum {
+	GN_SLOT2 = 1,  /* second 16-byte slot of the op before: not an op */
+	GN_STACK = 2,  /* REC, LOAD, STORE: address is frame base + off */
+	GN_RO = 4,     /* LOAD of bytes that never change: becomes SEM_LOADRO */
+	GN_SELF = 8,   /* LOAD of fs:0, which holds the fs base: becomes a copy of it */
+	GN_COMP = 16,  /* computable: every operand is loggable or computable */
+	GN_EMIT = 32,  /* the decoder executes it */
+	GN_EA = 64,    /* REC: base from a logged effective address */
+	GN_LOG = 128,  /* result: the general register it defines is logged after the instruction */
+	GN_COUNT = 256, /* rep cmps, scas: the temporary that holds rcx afterwards; logged as rcx */
+};
+struct gr_note {
+	uint16_t flags;
+	uint8_t base;        /* SP_ENTRY or SP_ALIGN with GN_STACK */
+	uint8_t slot;        /* LOAD, STORE: slot number or GR_NOSLOT */
+	uint8_t nw;          /* GN_LOG: bytes of the register that are needed */
+	int32_t off;
+};
+
+struct gr_insn {
+	uint32_t op;         /* first op; ops end where the next instruction's begin */
+	uint8_t cc;          /* jcc: condition code, 0xff if none (loop, jrcxz) */
+	uint8_t ea_op;       /* Zydis number of the explicit memory operand lea can take, or 0xff */
+	uint8_t ea_seg;      /* SEM_FSBASE or SEM_GSBASE when that operand has the segment, else 0 */
+	uint8_t st_op;       /* Zydis number of a hidden rsp-based memory operand, or 0xff */
+	uint16_t logged;     /* decision: general registers logged after it if needed */
+	uint8_t ea;          /* decision: bit k = record k's address is logged */
+};
+
+struct gr_slot { int32_t off; uint8_t base, w; };
+
+/* decisions per block, and facts found on the way */
+struct gr_block {
+	struct gr_set need;  /* needed at the start, before AT_BLOCK logs are read */
+	struct gr_set out;   /* needed at the end */
+	struct gr_set logneed; /* of gr_branches: what AT_BLOCK logs give */
+	struct gr_set know;  /* unloggable things computable at the start */
+	uint16_t blklog;     /* decision: general registers logged at the start if needed */
+	uint16_t blkforce;   /* and those that have to be */
+	uint8_t ctl_log;     /* branch or target is logged, not computed */
+	uint8_t ctl_can;     /* condition or target is computable at all */
+	uint8_t stub;        /* enum stub */
+	uint8_t visited;
+	uint8_t sp_base;     /* rsp at the end, control's own push included: SP_ENTRY, SP_ALIGN, 0 unknown */
+	int32_t sp_off;
+};
+
+struct gr {
+	const struct module *m;
+	const struct an_group *g;
+	uint32_t mapflags;
+	struct sem_op *op;
+	struct gr_note *note;
+	uint32_t nop, cap;
+	struct gr_insn *in;      /* ninsn + 1 */
+	struct gr_block *b;
+	struct gr_slot slot[GR_NSLOT];
+	uint32_t nslot;
+	bool forward;            /* slots may be forwarded: no stack address escapes */
+	bool lifo;               /* sp_run's verdict */
+	bool writes_df;
+	bool round1;             /* summing up: entry needs are free to grow */
+	uint32_t written;        /* general registers its own ops write */
+	uint32_t lost;           /* callee-saved registers not proved restored at some exit */
+	bool broken;             /* an unloggable value was needed: a bug, the group is refused */
+};
+
+/* callee-saved general registers of the System V psABI, 3.2.1, and the caller-saved rest */
+#define GR_CALLEE_SAVED (1u << SEM_RBX | 1u << SEM_RBP | 0xf000u)
+#define GR_CALLER_SAVED (0xffffu & ~GR_CALLEE_SAVED & ~(1u << SEM_RSP))
+
+/* graph.c. gr_open: NULL when out of memory or (*bad = 1) an instruction cannot be lifted. */
+struct gr *gr_open(const struct module *m, const struct an_group *g, uint32_t mapflags, int *bad);
+void gr_close(struct gr *gr);
+/* operand registers of a value op and the bytes of each that matter when `nw` bytes of the result
+ * do; returns their number (at most 4) */
+struct gr_use { uint16_t reg; uint8_t w; };
+int gr_uses(const struct sem_op *op, unsigned nw, struct gr_use u[4]);
+bool gr_is_value(const struct sem_op *op); /* assigns dst */
+bool gr_has_slot2(const struct sem_op *op);
+uint32_t gr_call_clobber(const struct gr *gr, uint32_t insn); /* registers unknown after a call */
+
+/* sp.c */
+enum { SP_ENTRY = SEM_RSP, SP_ALIGN = 16 };
+int sp_run(struct gr *gr);
+
+/* graph_know.c, graph_need.c, graph_branch.c. gr_branches turns branches that are known after a
+ * gr_need into computed ones (ctl_log = 0); run gr_need again after it. */
+int gr_know(struct gr *gr);
+int gr_need(struct gr *gr);
+int gr_branches(struct gr *gr);
+void gr_back_block(struct gr *gr, uint32_t b, struct gr_set *n, bool mark);
+void gr_out(struct gr *gr, uint32_t b, struct gr_set *n);
+/* bytes to log of the general register that op k of instruction i defines when nw bytes of it are
+ * needed: 1, 2, 4, 8; *sx = the register is the sign extension of them */
+unsigned gr_logwidth(const struct gr *gr, uint32_t i, uint32_t k, unsigned nw, bool *sx);
+/* operands of op k that matter when nw bytes of the result do, slots aside */
+int gr_op_uses(const struct gr *gr, uint32_t k, unsigned nw, struct gr_use u[4]);
+uint8_t gr_flow(const struct gr *gr, uint32_t b); /* enum an_flow of a block's last instruction */
+/* registers that the return to block b's successor must log, of those needed there */
+uint32_t gr_ret_clobber(const struct gr *gr, uint32_t b);
+void gr_forget_slots(const struct gr *gr, uint32_t k, struct gr_set *s); /* a record that writes */
+
+/* cut.c: decisions by minimum cut; 0, or 1 when the group is too large for it, -1 no memory */
+int cut_run(struct gr *gr);
+
+/* plan.c: all of the above on an opened group; 0 or -1 */
+int plan_solve(struct gr *gr);
+
+/* plan_ops.c */
+struct plan *pe_run(struct gr *gr);
+/* can record op k of instruction i be logged as an effective address, and as which operand? */
+bool pe_ea(const struct gr *gr, uint32_t i, uint32_t k, struct plan_log *l);
+
+#endif

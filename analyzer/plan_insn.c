@@ -1,0 +1,176 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * plan_insn.c - what is left of one instruction: ops for the decoder, logs for the copy
+ *
+ * The order of logs, and of the ops that read them (sem.h, an.h):
+ *
+ *   AT_BEFORE  1. effective addresses the records need, in record order
+ *              2. verify maps: effective addresses of the other records, in record order, checked by
+ *                 SEM_VCHK ops that follow the last record
+ *              3. mask, then indices, of SEM_RECVEC groups
+ *              4. the condition or target of the control transfer (plan_ctl.c)
+ *   AT_AFTER   registers, in the order of the ops that define them
+ *
+ * Effective addresses are read into temporaries above those of the lifter.
+ */
+#include "plan_buf.h"
+
+#define EA_TEMP (SEM_T0 + 32)
+
+/* pe_ea - the operand whose effective address is record k's. Every record on rsp without index is
+ * rsp before the instruction plus its displacement, whichever operand it is. */
+bool pe_ea(const struct gr *gr, uint32_t i, uint32_t k, struct plan_log *l)
+{
+	const struct gr_insn *gi = &gr->in[i];
+	const struct sem_op *op = &gr->op[k];
+
+	*l = (struct plan_log){ i, AT_BEFORE, LOG_EA, 0, 8, 0 };
+	if (op->a == SEM_RSP && op->b == SEM_NONE && gi->st_op != 0xff) {
+		l->reg = gi->st_op;
+		l->disp = SEM_REC_DISP(op->imm);
+		return true;
+	}
+	l->reg = gi->ea_op;
+	/* `leave` and the like: hidden operands based on other registers */
+	return gi->ea_op != 0xff;
+}
+
+static bool same_address(const struct sem_op *x, const struct sem_op *y)
+{
+	return x->a == y->a && x->b == y->b && x->w == y->w && x->imm == y->imm;
+}
+
+/* instructions have few records; enter has up to 64, and they are all on rsp and rbp */
+#define MAXREC 8
+struct recs { uint32_t n, k[MAXREC]; uint8_t temp[MAXREC]; };
+
+static void find_recs(const struct gr *gr, uint32_t i, struct recs *r)
+{
+	r->n = 0;
+	for (uint32_t k = gr->in[i].op; k < gr->in[i + 1].op && r->n < MAXREC; k++)
+		if (!(gr->note[k].flags & GN_SLOT2) && gr->op[k].op == SEM_REC) {
+			r->temp[r->n] = 0;
+			r->k[r->n++] = k;
+		}
+}
+
+static bool ea_wanted(const struct gr *gr, uint32_t i, const struct recs *r, uint32_t n)
+{
+	return (gr->note[r->k[n]].flags & GN_EA) || (gr->in[i].ea >> n & 1);
+}
+
+static void log_addresses(struct pe *e, uint32_t i, struct recs *r)
+{
+	struct gr *gr = e->gr;
+	unsigned t = EA_TEMP;
+	struct plan_log l;
+
+	for (uint32_t n = 0; n < r->n; n++) {
+		if (!ea_wanted(gr, i, r, n))
+			continue;
+		if (n && ea_wanted(gr, i, r, n - 1) && same_address(&gr->op[r->k[n]], &gr->op[r->k[n - 1]])) {
+			r->temp[n] = r->temp[n - 1];
+			continue;
+		}
+		if (!pe_ea(gr, i, r->k[n], &l)) {
+			gr->broken = true;
+			return;
+		}
+		pe_log(e, i, AT_BEFORE, LOG_EA, l.reg, 8, l.disp);
+		pe_op(e, SEM_LOG, 8, t, SEM_NONE, SEM_NONE, 0);
+		if (gr->in[i].ea_seg && l.reg == gr->in[i].ea_op)
+			pe_op(e, SEM_LEA, 0, t, t, gr->in[i].ea_seg, 0);
+		r->temp[n] = (uint8_t)t++;
+	}
+}
+
+/* verify maps: what the processor computed for each record, against the decoder's address. The
+ * segment base is not in a logged address: such records are left out. */
+static void verify(struct pe *e, uint32_t i, const struct recs *r)
+{
+	struct plan_log l;
+
+	for (uint32_t n = 0; n < r->n; n++) {
+		if (r->temp[n] || !pe_ea(e->gr, i, r->k[n], &l) ||
+		    (e->gr->in[i].ea_seg && l.reg == e->gr->in[i].ea_op))
+			continue;
+		pe_log(e, i, AT_BEFORE, LOG_EA, l.reg, 8, l.disp);
+		pe_op(e, SEM_VCHK, 8, SEM_NONE, SEM_NONE, SEM_NONE, r->n - 1 - n);
+	}
+}
+
+static void emit_rec(struct pe *e, uint32_t k, const struct recs *r)
+{
+	struct sem_op op = e->gr->op[k];
+
+	for (uint32_t n = 0; n < r->n; n++)
+		if (r->k[n] == k && r->temp[n]) {
+			op.a = r->temp[n];
+			op.b = SEM_NONE;
+			op.w = 0;
+			op.imm = SEM_RECIMM(0, SEM_REC_IP(op.imm));
+		}
+	*pe_op(e, 0, 0, 0, 0, 0, 0) = op;
+}
+
+static void emit_group(struct pe *e, uint32_t i, uint32_t k)
+{
+	const struct sem_vec *v = (const struct sem_vec *)&e->gr->op[k + 1];
+
+	*pe_op(e, 0, 0, 0, 0, 0, 0) = e->gr->op[k];
+	*pe_op(e, 0, 0, 0, 0, 0, 0) = e->gr->op[k + 1];
+	if (e->gr->op[k].op != SEM_RECVEC)
+		return;
+	if (v->mask == SEM_MASK_K)
+		pe_log(e, i, AT_BEFORE, LOG_KMASK, v->count, 8, 0);
+	else if (v->mask == SEM_MASK_VEC)
+		pe_log(e, i, AT_BEFORE, LOG_VEC, v->count, v->n * v->mask_bytes, 0);
+	if (v->mask != SEM_MASK_ALL && v->idx_bytes)
+		pe_log(e, i, AT_BEFORE, LOG_VEC, v->df, v->n * v->idx_bytes, 0);
+}
+
+static void emit_value(struct pe *e, uint32_t k)
+{
+	struct sem_op op = e->gr->op[k];
+	uint16_t f = e->gr->note[k].flags;
+
+	if (f & GN_SELF) /* the word at the thread pointer holds its own address (ELF TLS ABI, x86-64) */
+		op = (struct sem_op){ SEM_MOV, 8, op.dst, SEM_FSBASE, SEM_NONE, 0 };
+	else if (f & GN_RO)
+		op.op = SEM_LOADRO;
+	*pe_op(e, 0, 0, 0, 0, 0, 0) = op;
+}
+
+void pe_insn(struct pe *e, uint32_t i)
+{
+	struct gr *gr = e->gr;
+	struct recs r;
+	bool sx;
+
+	find_recs(gr, i, &r);
+	log_addresses(e, i, &r);
+	for (uint32_t k = gr->in[i].op; k < gr->in[i + 1].op; k++) {
+		const struct sem_op *op = &gr->op[k];
+
+		if (gr->note[k].flags & GN_SLOT2)
+			continue;
+		if (op->op == SEM_REC) {
+			emit_rec(e, k, &r);
+			if (r.n && k == r.k[r.n - 1] && (gr->mapflags & MAP_F_VERIFY) && r.n < MAXREC) {
+				verify(e, i, &r);
+			}
+		} else if (gr_has_slot2(op)) {
+			emit_group(e, i, k);
+		} else if (gr->note[k].flags & GN_EMIT) {
+			emit_value(e, k);
+		} else if ((gr->note[k].flags & GN_LOG) && (gr->note[k].flags & GN_COUNT)) {
+			pe_log_reg(e, i, AT_AFTER, SEM_RCX, 8, false, op->dst);
+		}
+	}
+	for (uint32_t k = gr->in[i].op; k < gr->in[i + 1].op; k++)
+		if ((gr->note[k].flags & GN_LOG) && !(gr->note[k].flags & GN_COUNT)) {
+			unsigned w = gr_logwidth(gr, i, k, gr->note[k].nw, &sx);
+
+			pe_log_reg(e, i, AT_AFTER, gr->op[k].dst, w, sx, gr->op[k].dst);
+		}
+}

@@ -1,0 +1,111 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * plan_ops.c - one group's plan: every block's ops and logs in stream order
+ *
+ * Per block, in the op array:
+ *
+ *   entry program   LOG … JMP block                   after an ENTRY or RESYNC mark
+ *   return program  [RMARK] LOG … JMP block           only if other edges lead to the block
+ *   block           BLOCK [RMARK LOG …] LOG … instructions … control
+ *                         return site    AT_BLOCK
+ */
+#include <stdlib.h>
+#include "plan_buf.h"
+
+bool pe_is_return(const struct gr *gr, uint32_t b)
+{
+	return (gr->g->block[b].flags & AN_B_RETURN) &&
+	       (gr->b[b].stub == STUB_RELOAD || gr->b[b].stub == STUB_RETURN);
+}
+
+/* log the general registers of `mask` that are needed, ascending */
+static void log_needs(struct pe *e, uint32_t bi, uint8_t when, const struct gr_set *need, uint32_t mask)
+{
+	uint32_t insn = e->gr->g->block[bi].first;
+
+	for (int r = 0; r < SEM_NGPR; r++)
+		if (mask >> r & 1 && gr_gpr(need, r))
+			pe_log_reg(e, insn, when, r, gr_gpr(need, r), false, r);
+}
+
+static void entry_program(struct pe *e, uint32_t bi)
+{
+	struct gr_block *b = &e->gr->b[bi];
+
+	e->p->entryop[bi] = AN_NONE;
+	if (b->stub != STUB_ENTRY && b->stub != STUB_RESYNC)
+		return;
+	e->p->entryop[bi] = e->p->nop;
+	log_needs(e, bi, b->stub == STUB_ENTRY ? AT_ENTRY : AT_RESYNC, &b->need, 0xffffu & ~(1u << SEM_RSP));
+	pe_op(e, SEM_JMP, 0, SEM_NONE, SEM_NONE, SEM_NONE, 0);
+	pe_target(e, false, PE_BLOCK, bi);
+}
+
+/* the call is the last instruction before the block (an.h) */
+static uint32_t call_block(const struct gr *gr, uint32_t bi)
+{
+	return gr->g->insn[gr->g->block[bi].first - 1].block;
+}
+
+static void return_logs(struct pe *e, uint32_t bi)
+{
+	struct gr *gr = e->gr;
+
+	if (gr->b[bi].stub == STUB_RETURN)
+		pe_op(e, SEM_RMARK, 0, SEM_NONE, SEM_NONE, SEM_NONE, bi & 0x1f);
+	log_needs(e, bi, AT_STUB, &gr->b[bi].need, gr_ret_clobber(gr, call_block(gr, bi)));
+}
+
+static void block(struct pe *e, uint32_t bi)
+{
+	struct gr *gr = e->gr;
+	const struct an_block *b = &gr->g->block[bi];
+	bool ret = pe_is_return(gr, bi), alone = b->npred == 1 && !(b->flags & AN_B_ENTRY);
+	struct gr_set n;
+
+	entry_program(e, bi);
+	e->p->retop[bi] = AN_NONE;
+	if (ret && !alone) {
+		e->p->retop[bi] = e->p->nop;
+		return_logs(e, bi);
+		pe_op(e, SEM_JMP, 0, SEM_NONE, SEM_NONE, SEM_NONE, 0);
+		pe_target(e, false, PE_BLOCK, bi);
+	}
+	gr_out(gr, bi, &n);
+	gr_back_block(gr, bi, &n, true);
+	e->p->blockop[bi] = e->p->nop;
+	pe_op(e, SEM_BLOCK, 0, SEM_NONE, SEM_NONE, SEM_NONE, bi);
+	if (ret && alone) {
+		e->p->retop[bi] = e->p->blockop[bi];
+		return_logs(e, bi);
+	}
+	log_needs(e, bi, AT_BLOCK, &n, gr->b[bi].blklog | gr->b[bi].blkforce);
+	for (uint32_t i = b->first; i < b->first + b->n; i++)
+		pe_insn(e, i);
+	pe_control(e, bi);
+}
+
+struct plan *pe_run(struct gr *gr)
+{
+	struct pe e = { .gr = gr };
+	uint32_t n = gr->g->nblock;
+
+	e.p = calloc(1, sizeof(*e.p));
+	if (!e.p)
+		return NULL;
+	e.p->blockop = malloc((n + 1) * sizeof(uint32_t));
+	e.p->entryop = malloc((n + 1) * sizeof(uint32_t));
+	e.p->retop = malloc((n + 1) * sizeof(uint32_t));
+	if (!e.p->blockop || !e.p->entryop || !e.p->retop)
+		goto fail;
+	for (uint32_t i = 0; i < n; i++)
+		block(&e, i);
+	if (pe_resolve(&e) < 0 || gr->broken)
+		goto fail;
+	free(e.fix);
+	return e.p;
+fail:
+	free(e.fix);
+	plan_free(e.p);
+	return NULL;
+}

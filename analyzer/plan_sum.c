@@ -1,0 +1,264 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * plan_sum.c - round 1: summaries of all groups, callees before callers
+ *
+ * Groups are visited in the order in which Tarjan's algorithm closes the strongly connected
+ * components of the graph of direct calls and tail jumps. Within a component the summaries start
+ * from the best case (nothing written, nothing needed, returns proper) and are recomputed until
+ * they stand: a claim about an activation may rest on the same claim about activations that
+ * finished before it.
+ *
+ * A group that turns out not to be representable becomes opaque here, and disappears from the
+ * callee lists of the others.
+ */
+#include <stdlib.h>
+#include "plan.h"
+
+#define MAX_ROUNDS 12
+
+struct scc {
+	struct module *m;
+	uint32_t *num, *low, *stack, *order;
+	uint32_t nstack, next, norder; /* order: components one after the other, */
+	uint8_t *last;                 /* last[i]: order[i] ends a component */
+	bool *on;
+	struct { uint32_t g, edge; } *walk;
+	uint32_t *changed, *planned;   /* per group: when its summary last changed, was last computed */
+	uint32_t now;
+};
+
+static int scc_alloc(struct scc *s, struct module *m)
+{
+	uint32_t n = m->ngroup + 1;
+
+	memset(s, 0, sizeof(*s));
+	s->m = m;
+	s->num = calloc(n, 4);
+	s->low = calloc(n, 4);
+	s->stack = calloc(n, 4);
+	s->order = calloc(n, 4);
+	s->last = calloc(n, 1);
+	s->on = calloc(n, sizeof(bool));
+	s->walk = calloc(n, sizeof(*s->walk));
+	s->changed = calloc(n, 4);
+	s->planned = calloc(n, 4);
+	return s->num && s->low && s->stack && s->order && s->last && s->on && s->walk && s->changed &&
+	       s->planned ? 0 : -1;
+}
+
+static void scc_free(struct scc *s)
+{
+	free(s->num);
+	free(s->low);
+	free(s->stack);
+	free(s->order);
+	free(s->last);
+	free(s->on);
+	free(s->walk);
+	free(s->changed);
+	free(s->planned);
+}
+
+static void enter(struct scc *s, uint32_t g, uint32_t *depth)
+{
+	s->num[g] = s->low[g] = ++s->next;
+	s->stack[s->nstack++] = g;
+	s->on[g] = true;
+	s->walk[*depth].g = g;
+	s->walk[(*depth)++].edge = 0;
+}
+
+/* Tarjan's algorithm with an explicit stack: call chains are deep */
+static void scc_from(struct scc *s, uint32_t root)
+{
+	uint32_t depth = 0;
+
+	enter(s, root, &depth);
+	while (depth) {
+		uint32_t g = s->walk[depth - 1].g;
+		const struct an_group *ag = &s->m->group[g];
+
+		if (s->walk[depth - 1].edge < ag->ncallee) {
+			uint32_t to = ag->callee[s->walk[depth - 1].edge++].group;
+
+			if (!s->num[to])
+				enter(s, to, &depth);
+			else if (s->on[to] && s->num[to] < s->low[g])
+				s->low[g] = s->num[to];
+			continue;
+		}
+		if (--depth && s->low[g] < s->low[s->walk[depth - 1].g])
+			s->low[s->walk[depth - 1].g] = s->low[g];
+		if (s->low[g] != s->num[g])
+			continue;
+		for (uint32_t x = AN_NONE; x != g;) {
+			x = s->stack[--s->nstack];
+			s->on[x] = false;
+			s->order[s->norder++] = x;
+		}
+		s->last[s->norder - 1] = 1;
+	}
+}
+
+/* registers that may differ after the group has returned, its callees' included */
+static uint32_t may_write(const struct gr *gr)
+{
+	const struct an_group *g = gr->g;
+	uint32_t set = (gr->written & GR_CALLER_SAVED) | gr->lost;
+
+	for (uint32_t i = 0; i < g->ninsn; i++) {
+		uint8_t flow = g->insn[i].flow;
+		const struct an_callee *c;
+
+		if (flow == FLOW_CALL || flow == FLOW_ICALL)
+			set |= gr_call_clobber(gr, i) & GR_CALLER_SAVED;
+		else if (flow == FLOW_SYSCALL)
+			set |= 1u << SEM_RAX | 1u << SEM_RCX | 1u << SEM_R11;
+		else if ((flow == FLOW_JMP || flow == FLOW_JCC) && (c = glue_callee(g, i)))
+			set |= gr->m->group[c->group].sum->maywrite;
+		/* rsp in the set: returns with another rsp than the convention's (sp.c) */
+	}
+	if (g->sum->tailx)
+		set |= GR_CALLER_SAVED;
+	return set;
+}
+
+static uint32_t entry_needs(const struct gr *gr)
+{
+	uint32_t set = 0;
+
+	for (uint32_t i = 0; i < gr->g->nblock; i++)
+		if (gr->g->block[i].flags & AN_B_ENTRY)
+			for (int r = 0; r < SEM_NGPR; r++)
+				if (r != SEM_RSP && gr_gpr(&gr->b[i].need, r))
+					set |= 1u << r;
+	return set;
+}
+
+static int plan_one(struct module *m, struct an_group *g, bool *changed)
+{
+	struct an_summary was = *g->sum;
+	int bad;
+	struct gr *gr = gr_open(m, g, 0, &bad);
+
+	if (!gr)
+		return bad ? 1 : -1;
+	gr->round1 = true;
+	if (plan_solve(gr) < 0) {
+		gr_close(gr);
+		return 1;
+	}
+	g->sum->maywrite |= may_write(gr);
+	g->sum->needs |= entry_needs(gr);
+	g->sum->lifo = was.lifo && gr->lifo;
+	*changed |= memcmp(&was, g->sum, sizeof(was)) != 0;
+	gr_close(gr);
+	return 0;
+}
+
+/* did not settle: claim nothing */
+static void worst(struct an_group *g)
+{
+	g->sum->maywrite = 0xffffu & ~(1u << SEM_RSP);
+	g->sum->lifo = false;
+}
+
+/* has something this group's summary rests on changed since it was computed? */
+static bool stale(const struct scc *s, const struct an_group *g)
+{
+	if (!s->planned[g->id])
+		return true;
+	for (uint32_t k = 0; k < g->ncallee; k++)
+		if (s->changed[g->callee[k].group] >= s->planned[g->id])
+			return true;
+	return false;
+}
+
+static int component(struct scc *s, const uint32_t *g, uint32_t n)
+{
+	bool again = true;
+
+	for (int round = 0; again && round < MAX_ROUNDS; round++) {
+		again = false;
+		for (uint32_t k = 0; k < n; k++) {
+			struct an_group *ag = &s->m->group[g[k]];
+			bool changed = false;
+			int r;
+
+			if (ag->reason != MAP_OK || !stale(s, ag))
+				continue;
+			s->planned[g[k]] = ++s->now;
+			r = plan_one(s->m, ag, &changed);
+			if (r < 0)
+				return -1;
+			if (r > 0)
+				ag->reason = MAP_R_UNRELOCATABLE;
+			if (changed)
+				s->changed[g[k]] = s->now;
+			again = true;
+		}
+	}
+	for (uint32_t k = 0; again && k < n; k++)
+		worst(s->m->group + g[k]);
+	return 0;
+}
+
+/* drop direct callees that are opaque after all; a tail jump to one leaves for the unknown */
+static bool drop_opaque(struct module *m)
+{
+	bool any = false;
+
+	for (uint32_t i = 0; i < m->ngroup; i++) {
+		struct an_group *g = &m->group[i];
+		uint32_t n = 0;
+
+		for (uint32_t k = 0; k < g->ncallee; k++) {
+			const struct an_group *c = &m->group[g->callee[k].group];
+			bool call = g->insn[g->callee[k].insn].flow == FLOW_CALL;
+
+			if (c->reason == MAP_OK) {
+				g->callee[n++] = g->callee[k];
+				if (call || !c->sum->tailx || g->sum->tailx)
+					continue;
+			} else if (call) {
+				continue;
+			}
+			any |= !g->sum->tailx;
+			g->sum->tailx = true;
+		}
+		any |= n != g->ncallee;
+		g->ncallee = n;
+	}
+	return any;
+}
+
+/* plan_summaries - fill maywrite, needs, lifo of every certain group. Groups may turn opaque
+ * (reason is set) when they cannot be represented. 0, or -1 when out of memory. */
+int plan_summaries(struct module *m, int jobs)
+{
+	struct scc s;
+	bool again = true;
+	int r = 0;
+
+	(void)jobs;
+	while (again && r == 0) {
+		if (scc_alloc(&s, m) < 0)
+			r = -1;
+		for (uint32_t i = 0; r == 0 && i < m->ngroup; i++) {
+			m->group[i].sum->maywrite = m->group[i].sum->needs = 0;
+			m->group[i].sum->lifo = true;
+			if (!s.num[i] && m->group[i].reason == MAP_OK)
+				scc_from(&s, i);
+		}
+		for (uint32_t i = 0, from = 0; r == 0 && i < s.norder; i++)
+			if (s.last[i]) {
+				r = component(&s, s.order + from, i + 1 - from);
+				from = i + 1;
+			}
+		scc_free(&s);
+		again = false;
+		while (drop_opaque(m))
+			again = true;
+	}
+	return r;
+}

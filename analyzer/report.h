@@ -1,0 +1,16 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * report.h - what ptrace-analyze prints about a module
+ */
+#ifndef REPORT_H
+#define REPORT_H
+
+#include <stdio.h>
+#include "an.h"
+
+void report_stats(const struct module *m, FILE *f);
+void report_dump(const struct module *m, FILE *f);
+/* where: symbol name, or vaddr in hex with 0x. -1 and a message when nothing is there */
+int report_explain(const struct module *m, const char *where, FILE *f);
+
+#endif

@@ -1,0 +1,291 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * sp.c - the frame: where rsp and copies of it point, what is saved where, and what that proves
+ *
+ * A forward fixpoint over the blocks on abstract values (sp.h). Results:
+ *
+ *   lifo     every ret pops this activation's own return address: rsp is entry rsp there, and no
+ *            access of known address overwrote the slot
+ *   lost     callee-saved registers that do not provably hold their entry values at every exit
+ *   slots    loads and stores of the own frame at constant offsets, forwarded only if the frame is
+ *            private (no stack address escapes: sp_step.c), by gr_know
+ *   RO       loads of bytes that never change
+ *
+ * A landing pad starts with rsp and the callee-saved registers as at some call of the group: the
+ * unwinder restores them from the frame's own tables (psABI 6.2). So does a returns-twice site.
+ *
+ * Assumed of code that is not analysed: the psABI's calling convention, and that it writes
+ * neither the caller's saved registers nor, without having been given an address of it, its frame.
+ */
+#include <stdlib.h>
+#include "sp.h"
+
+static const struct av other = { AV_OTHER, 0, 0 };
+
+static struct av meet(struct av a, struct av b)
+{
+	if (a.k == AV_TOP || av_same(a, b))
+		return b;
+	if (b.k == AV_TOP)
+		return a;
+	return (struct av){ av_stack(a) || av_stack(b) ? AV_TAINT : AV_OTHER, 0, 0 };
+}
+
+/* meet_into - d = d meet s; true when d changed */
+static bool meet_into(struct sp *sp, struct sp_state *d, const struct sp_state *s)
+{
+	bool ch = false;
+
+	if (!d->seen) {
+		*d = *s;
+		d->seen = true;
+		return true;
+	}
+	for (int i = 0; i < SEM_NGPR; i++) {
+		struct av v = meet(d->r[i], s->r[i]);
+
+		ch |= !av_same(v, d->r[i]);
+		d->r[i] = v;
+	}
+	for (int i = 0; i < d->nsave; i++) {
+		bool keep = false;
+
+		for (int j = 0; j < s->nsave; j++)
+			keep |= s->save[j].base == d->save[i].base && s->save[j].off == d->save[i].off &&
+				av_same(s->save[j].v, d->save[i].v);
+		if (!keep) {
+			sp->escape |= av_stack(d->save[i].v);
+			d->save[i--] = d->save[--d->nsave];
+			ch = true;
+		}
+	}
+	for (int j = 0; j < s->nsave; j++) { /* a stack address kept on one path only */
+		bool keep = !av_stack(s->save[j].v);
+
+		for (int i = 0; i < d->nsave; i++)
+			keep |= s->save[j].base == d->save[i].base && s->save[j].off == d->save[i].off;
+		sp->escape |= !keep;
+	}
+	return ch;
+}
+
+static void entry_state(struct sp_state *s)
+{
+	memset(s, 0, sizeof(*s));
+	for (int i = 0; i < SEM_NGPR; i++)
+		s->r[i] = (struct av){ AV_REG, (uint8_t)i, 0 };
+}
+
+static void any_state(struct sp_state *s)
+{
+	memset(s, 0, sizeof(*s));
+	for (int i = 0; i < SEM_NGPR; i++)
+		s->r[i] = other;
+	s->r[SEM_RSP] = (struct av){ AV_TAINT, 0, 0 };
+}
+
+/* Arguments that point into the frame: in registers (the kernel's fourth is r10, psABI A.2.1), or on
+ * the stack, where any slot may be one. The saved address of the incoming arguments (realigned
+ * frames keep it) is none of ours. */
+static void escape_args(struct sp *sp, const struct sp_state *s)
+{
+	for (int i = 0; i < SEM_NGPR; i++)
+		if ((GR_CALLER_SAVED >> i & 1) && i != SEM_R11 && av_stack(s->r[i]))
+			sp->escape = true;
+	for (int i = 0; i < s->nsave; i++)
+		if (av_stack(s->save[i].v) && !(s->save[i].v.k == AV_REG && s->save[i].v.c >= 0))
+			sp->escape = true;
+}
+
+/* A callee whose rsp at return is known not to be the convention's (`ret n`) says so in maywrite. One
+ * of which nothing is proved is trusted like an opaque one. */
+static bool moves_rsp(const struct gr *gr, uint32_t insn)
+{
+	const struct an_callee *c = glue_call(gr->m, gr->g, insn) == CALL_EXT ? NULL :
+				    glue_callee(gr->g, insn);
+
+	return c && (gr->m->group[c->group].sum->maywrite >> SEM_RSP & 1);
+}
+
+static void after_call(struct sp *sp, struct sp_state *s, uint32_t insn)
+{
+	struct gr *gr = sp->gr;
+	uint32_t clob = gr_call_clobber(gr, insn);
+
+	escape_args(sp, s);
+	for (int i = 0; i < SEM_NGPR; i++)
+		if ((clob | GR_CALLER_SAVED) >> i & 1)
+			s->r[i] = other;
+	if (av_frame(s->r[SEM_RSP]))
+		s->r[SEM_RSP].c += 8;
+	if (moves_rsp(gr, insn))
+		s->r[SEM_RSP] = (struct av){ AV_TAINT, 0, 0 };
+	sp->call_changed |= meet_into(sp, &sp->call, s);
+}
+
+/* leave - control leaves for good with the registers in s: what is not as at entry? */
+static void leave(struct sp *sp, const struct sp_state *s, bool ret)
+{
+	struct gr *gr = sp->gr;
+
+	for (int i = 0; i < SEM_NGPR; i++)
+		if ((GR_CALLEE_SAVED >> i & 1) && !av_same(s->r[i], (struct av){ AV_REG, (uint8_t)i, 0 }))
+			gr->lost |= 1u << i;
+	if (!ret || av_same(s->r[SEM_RSP], (struct av){ AV_REG, SEM_RSP, 8 }))
+		return;
+	gr->lifo = false;
+	if (s->r[SEM_RSP].k == AV_REG)
+		gr->lost |= 1u << SEM_RSP;
+}
+
+static bool leaves(const struct gr *gr, uint32_t bi, bool *ret)
+{
+	const struct an_block *b = &gr->g->block[bi];
+	uint32_t last = b->first + b->n - 1;
+
+	*ret = gr->g->insn[last].flow == FLOW_RET;
+	switch (gr->g->insn[last].flow) {
+	case FLOW_RET: return true;
+	case FLOW_JMP: case FLOW_JCC: return b->succ[0] == AN_NONE;
+	case FLOW_IJMP: return b->table == AN_NONE || !gr->g->table[b->table].exact;
+	default: return false;
+	}
+}
+
+/* run block bi from its in-state; the out-state is left in *s */
+static void run_block(struct sp *sp, uint32_t bi, struct sp_state *s)
+{
+	struct gr *gr = sp->gr;
+	const struct an_block *b = &gr->g->block[bi];
+	uint32_t last = b->first + b->n - 1;
+	uint8_t flow = gr->g->insn[last].flow;
+
+	*s = sp->in[bi];
+	for (uint32_t i = b->first; i <= last; i++)
+		sp_insn(sp, s, i);
+	if (sp->note) {
+		gr->b[bi].sp_base = s->r[SEM_RSP].k == AV_ALIGN ? SP_ALIGN :
+				    av_frame(s->r[SEM_RSP]) ? SP_ENTRY : 0;
+		gr->b[bi].sp_off = s->r[SEM_RSP].c;
+	}
+	if (flow == FLOW_CALL || flow == FLOW_ICALL) {
+		after_call(sp, s, last);
+	} else if (flow == FLOW_SYSCALL) {
+		escape_args(sp, s);
+		s->r[SEM_RAX] = s->r[SEM_RCX] = s->r[SEM_R11] = other;
+	}
+}
+
+static void flow_to(struct sp *sp, uint32_t to, const struct sp_state *s, bool *again)
+{
+	if (to != AN_NONE && meet_into(sp, &sp->in[to], s))
+		*again = true;
+}
+
+static void fixpoint(struct sp *sp)
+{
+	struct gr *gr = sp->gr;
+	struct sp_state s;
+	bool again = true;
+
+	for (int round = 0; again && round < 200; round++) {
+		again = false;
+		sp->call_changed = false;
+		for (uint32_t i = 0; i < gr->g->nblock; i++) {
+			const struct an_block *b = &gr->g->block[i];
+
+			if (b->flags & AN_B_LANDING && sp->call.seen &&
+			    meet_into(sp, &sp->in[i], &sp->call))
+				gr->b[i].visited = 1;
+			if (!sp->in[i].seen || !gr->b[i].visited)
+				continue;
+			gr->b[i].visited = 0;
+			run_block(sp, i, &s);
+			for (int k = 0; k < 2; k++) {
+				bool ch = false;
+
+				flow_to(sp, b->succ[k], &s, &ch);
+				if (ch)
+					gr->b[b->succ[k]].visited = 1;
+				again |= ch;
+			}
+			if (b->table != AN_NONE) {
+				const struct an_table *t = &gr->g->table[b->table];
+
+				for (uint32_t k = 0; k < t->ntarget; k++) {
+					bool ch = false;
+
+					flow_to(sp, t->target[k], &s, &ch);
+					if (ch)
+						gr->b[t->target[k]].visited = 1;
+					again |= ch;
+				}
+			}
+		}
+		again |= sp->call_changed;
+	}
+	if (again) /* did not settle: know nothing */
+		for (uint32_t i = 0; i < gr->g->nblock; i++)
+			any_state(&sp->in[i]);
+}
+
+/* seed - the state at the entries. First those that nothing in the group leads to. An entry in the
+ * middle of a frame (exception handlers of interpreters, or an address that only looks like one) is
+ * entered with that frame: what leads to it stands. */
+static void seed(struct sp *sp, bool inner)
+{
+	struct sp_state s;
+
+	for (uint32_t i = 0; i < sp->gr->g->nblock; i++) {
+		const struct an_block *b = &sp->gr->g->block[i];
+		struct av rsp = sp->in[i].r[SEM_RSP];
+
+		sp->gr->b[i].visited = 0;
+		if (!(b->flags & AN_B_ENTRY) || inner != (b->npred > 0))
+			continue;
+		if (sp->in[i].seen && av_frame(rsp) && !(rsp.k == AV_REG && rsp.c == 0))
+			continue;
+		entry_state(&s);
+		meet_into(sp, &sp->in[i], &s);
+		sp->gr->b[i].visited = 1;
+	}
+}
+
+int sp_run(struct gr *gr)
+{
+	struct sp *sp = calloc(1, sizeof(*sp));
+	struct sp_state s;
+	bool ret;
+
+	if (!sp)
+		return -1;
+	sp->gr = gr;
+	sp->in = calloc(gr->g->nblock + 1, sizeof(*sp->in));
+	if (!sp->in) {
+		free(sp);
+		return -1;
+	}
+	seed(sp, false);
+	fixpoint(sp);
+	seed(sp, true);
+	fixpoint(sp);
+	sp->note = true;
+	gr->lifo = true;
+	for (uint32_t i = 0; i < gr->g->nblock; i++) {
+		bool seen = sp->in[i].seen;
+
+		if (!seen)
+			any_state(&sp->in[i]);
+		run_block(sp, i, &s);
+		/* code no known edge reaches proves nothing, but a ret in it is checked by the decoder */
+		if (seen && leaves(gr, i, &ret))
+			leave(sp, &s, ret);
+	}
+	gr->lifo = gr->lifo && !sp->retslot;
+	gr->forward = !sp->escape;
+	for (uint32_t i = 0; i < gr->g->nblock; i++)
+		gr->b[i].visited = 0;
+	free(sp->in);
+	free(sp);
+	return 0;
+}

@@ -1,0 +1,59 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * sp.h - abstract values of the frame analysis (sp.c, sp_step.c)
+ *
+ * A value is a constant away from something fixed for this activation: a register as it was at
+ * entry, the stack pointer as a realigning `and` left it, the module, or zero. Everything else is
+ * OTHER, or TAINT when it may have been computed from the stack pointer.
+ */
+#ifndef SP_H
+#define SP_H
+
+#include "plan.h"
+
+enum av_kind { AV_TOP, AV_OTHER, AV_TAINT, AV_REG, AV_ALIGN, AV_MOD, AV_IMM,
+	       AV_IDX /* module address c plus something */ };
+struct av {
+	uint8_t k, r; /* r: the entry register of AV_REG */
+	int32_t c;
+};
+
+/* a slot that holds an abstract value (a saved register, mostly) */
+#define SP_NSAVE 24
+struct sp_save { int32_t off; uint8_t base; struct av v; };
+
+struct sp_state {
+	struct av r[SEM_NGPR];
+	struct sp_save save[SP_NSAVE];
+	uint8_t nsave;
+	bool seen;
+};
+
+struct sp {
+	struct gr *gr;
+	struct sp_state *in; /* per block */
+	struct sp_state call; /* meet over all call sites: what a landing pad starts from */
+	struct av t[64];     /* of the instruction being looked at: registers and temporaries */
+	bool call_changed;
+	bool escape;         /* a stack address is used in a way not followed */
+	bool retslot;        /* the return address may be overwritten */
+	bool note;           /* last pass: fill gr->note */
+};
+
+static inline bool av_same(struct av a, struct av b)
+{
+	return a.k == b.k && a.r == b.r && a.c == b.c;
+}
+static inline bool av_stack(struct av a)
+{
+	return a.k == AV_TAINT || a.k == AV_ALIGN || (a.k == AV_REG && a.r == SEM_RSP);
+}
+static inline bool av_frame(struct av a) /* exact */
+{
+	return a.k == AV_ALIGN || (a.k == AV_REG && a.r == SEM_RSP);
+}
+
+/* sp_step.c: effect of the ops of instruction i on s */
+void sp_insn(struct sp *sp, struct sp_state *s, uint32_t i);
+
+#endif

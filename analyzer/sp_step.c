@@ -1,0 +1,310 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * sp_step.c - one instruction of the frame analysis
+ *
+ * What keeps the stack private: its addresses are only ever moved between registers, offset by
+ * constants, aligned, compared, and used as the base of an access without an index. Any other
+ * use sets sp->escape, and then no slot of the group is forwarded.
+ */
+#include "sp.h"
+
+static const struct av other = { AV_OTHER, 0, 0 }, taint = { AV_TAINT, 0, 0 };
+
+static struct av get(struct sp *sp, unsigned reg)
+{
+	if (reg == SEM_NONE)
+		return (struct av){ AV_IMM, 0, 0 };
+	return reg < 64 ? sp->t[reg] : other;
+}
+
+static struct av offset(struct av a, int64_t c)
+{
+	int64_t v = a.c + c;
+
+	if (a.k < AV_REG)
+		return a;
+	if (v != (int32_t)v)
+		return av_stack(a) ? taint : other;
+	a.c = (int32_t)v;
+	return a;
+}
+
+static struct sp_save *find(struct sp_state *s, uint8_t base, int32_t off)
+{
+	for (int i = 0; i < s->nsave; i++)
+		if (s->save[i].base == base && s->save[i].off == off)
+			return &s->save[i];
+	return NULL;
+}
+
+static void forget(struct sp_state *s, uint8_t base, int32_t off, int32_t size)
+{
+	for (int i = 0; i < s->nsave; i++)
+		if (s->save[i].base == base && s->save[i].off < off + size &&
+		    off < s->save[i].off + 8)
+			s->save[i--] = s->save[--s->nsave];
+}
+
+/* realign - `and $-n,%rsp`: a new origin; what was relative to an earlier one is lost */
+static struct av realign(struct sp *sp, struct sp_state *s)
+{
+	for (int i = 0; i < SEM_NGPR; i++)
+		if (sp->t[i].k == AV_ALIGN)
+			sp->t[i] = taint;
+	for (int i = 0; i < s->nsave; i++)
+		if (s->save[i].base == SP_ALIGN || s->save[i].v.k == AV_ALIGN) {
+			sp->escape |= av_stack(s->save[i].v);
+			s->save[i--] = s->save[--s->nsave];
+		}
+	return (struct av){ AV_ALIGN, 0, 0 };
+}
+
+/* slot - number of the slot (base, off, w), made on first sight; GR_NOSLOT when there are too many */
+static uint8_t slot(struct gr *gr, uint8_t base, int32_t off, uint8_t w)
+{
+	for (uint32_t i = 0; i < gr->nslot; i++)
+		if (gr->slot[i].base == base && gr->slot[i].off == off && gr->slot[i].w == w)
+			return (uint8_t)i;
+	if (gr->nslot == GR_NSLOT)
+		return GR_NOSLOT;
+	gr->slot[gr->nslot] = (struct gr_slot){ off, base, w };
+	return (uint8_t)gr->nslot++;
+}
+
+/* mark an access to the frame for the later passes; own frame only: incoming arguments are not */
+static void note_frame(struct sp *sp, uint32_t k, struct av a, bool is_rec)
+{
+	struct gr_note *n = &sp->gr->note[k];
+
+	if (!sp->note)
+		return;
+	n->flags |= GN_STACK;
+	n->base = a.k == AV_ALIGN ? SP_ALIGN : SP_ENTRY;
+	n->off = a.c;
+	if (!is_rec && (a.k == AV_ALIGN || a.c + sp->gr->op[k].w <= 0))
+		n->slot = slot(sp->gr, n->base, a.c, sp->gr->op[k].w);
+}
+
+static bool in_ro(const struct module *m, uint32_t vaddr, uint32_t w)
+{
+	for (uint32_t i = 0; i < m->nro; i++)
+		if (vaddr >= m->ro[i].vaddr && vaddr - m->ro[i].vaddr + (uint64_t)w <= m->ro[i].size)
+			return true;
+	return false;
+}
+
+/* note_const - a load from the module: read-only bytes at a constant address, or an entry of the
+ * exact table of the jump that ends this block (its index was checked by whoever got here) */
+static void note_const(struct sp *sp, uint32_t i, uint32_t k, struct av a)
+{
+	const struct gr *gr = sp->gr;
+	const struct an_block *b = &gr->g->block[gr->g->insn[i].block];
+
+	if (!sp->note)
+		return;
+	if (a.k == AV_MOD || (a.k == AV_IMM && !gr->m->pie)) {
+		if (in_ro(gr->m, (uint32_t)a.c, gr->op[k].w))
+			gr->note[k].flags |= GN_RO;
+	} else if (a.k == AV_IDX && b->table != AN_NONE) {
+		const struct an_table *t = &gr->g->table[b->table];
+
+		if (t->exact && t->vaddr == (uint32_t)a.c && t->entry_size == gr->op[k].w &&
+		    in_ro(gr->m, t->vaddr, t->entry_size))
+			gr->note[k].flags |= GN_RO;
+	}
+}
+
+/* does a load take part of a stack address kept in the frame? */
+static bool part_of_stack(const struct sp_state *s, struct av a, int w)
+{
+	uint8_t base = a.k == AV_ALIGN ? SP_ALIGN : SP_ENTRY;
+
+	for (int i = 0; i < s->nsave; i++)
+		if (av_stack(s->save[i].v) && (s->save[i].base != base ||
+		    (s->save[i].off < a.c + w && a.c < s->save[i].off + 8)))
+			return true;
+	return false;
+}
+
+static struct av do_load(struct sp *sp, struct sp_state *s, uint32_t i, uint32_t k)
+{
+	const struct sem_op *op = &sp->gr->op[k];
+	struct av a = offset(get(sp, op->a), op->imm);
+	struct sp_save *sv;
+
+	if (av_frame(a)) {
+		note_frame(sp, k, a, false);
+		sv = find(s, a.k == AV_ALIGN ? SP_ALIGN : SP_ENTRY, a.c);
+		if (sv && op->w == 8)
+			return sv->v;
+		if (part_of_stack(s, a, op->w)) {
+			sp->escape = true;
+			return taint;
+		}
+		return other;
+	}
+	if (a.k == AV_TAINT)
+		sp->escape = true;
+	note_const(sp, i, k, a);
+	return other;
+}
+
+static void do_store(struct sp *sp, struct sp_state *s, uint32_t k)
+{
+	const struct sem_op *op = &sp->gr->op[k];
+	struct av a = offset(get(sp, op->a), op->imm), v = get(sp, op->b);
+	uint8_t base = a.k == AV_ALIGN ? SP_ALIGN : SP_ENTRY;
+
+	if (!av_frame(a)) {
+		if (a.k == AV_TAINT || av_stack(v))
+			sp->escape = true;
+		return;
+	}
+	note_frame(sp, k, a, false);
+	forget(s, base, a.c, op->w);
+	if (av_stack(v)) /* kept in the frame: followed only while the slot is a tracked save */
+		sp->escape |= v.k == AV_TAINT || op->w != 8 || s->nsave == SP_NSAVE;
+	if (op->w == 8 && v.k >= AV_REG && s->nsave < SP_NSAVE)
+		s->save[s->nsave++] = (struct sp_save){ a.c, base, v };
+}
+
+static void do_rec(struct sp *sp, struct sp_state *s, uint32_t k)
+{
+	const struct sem_op *op = &sp->gr->op[k];
+	struct av a = offset(get(sp, op->a), SEM_REC_DISP(op->imm)), x = get(sp, op->b);
+	int32_t size = SEM_REC_SIZE(op->dst);
+
+	if (op->b != SEM_NONE && (av_stack(a) || av_stack(x))) {
+		sp->escape = true; /* an array in the frame; it does not reach saved registers */
+		return;
+	}
+	if (a.k == AV_TAINT)
+		sp->escape = true;
+	if (!av_frame(a))
+		return;
+	note_frame(sp, k, a, true);
+	if (SEM_REC_KIND(op->dst) != 1)
+		return;
+	forget(s, a.k == AV_ALIGN ? SP_ALIGN : SP_ENTRY, a.c, size);
+	if (a.k == AV_REG && a.c < 8 && a.c + size > 0)
+		sp->retslot = true;
+}
+
+/* ops with a second slot touch memory in ways that are not followed */
+static void do_group(struct sp *sp, uint32_t k)
+{
+	const struct sem_op *op = &sp->gr->op[k];
+
+	if (av_stack(get(sp, op->a)) || (op->b != SEM_NONE && av_stack(get(sp, op->b))))
+		sp->escape = true;
+}
+
+static struct av do_lea(struct sp *sp, const struct sem_op *op)
+{
+	struct av a = get(sp, op->a), b = get(sp, op->b);
+
+	if (op->b == SEM_NONE)
+		return offset(a, op->imm);
+	if (op->a == SEM_NONE && op->w == 0)
+		return offset(b, op->imm);
+	if (b.k == AV_IMM)
+		return offset(a, op->imm + ((int64_t)b.c << op->w));
+	if (a.k == AV_IMM && op->w == 0)
+		return offset(b, op->imm + a.c);
+	if (av_stack(a) || av_stack(b)) {
+		sp->escape = true;
+		return taint;
+	}
+	if (a.k == AV_MOD && b.k == AV_OTHER)
+		return (struct av){ AV_IDX, 0, (int32_t)(a.c + op->imm) };
+	if (b.k == AV_MOD && op->w == 0 && a.k == AV_OTHER)
+		return (struct av){ AV_IDX, 0, (int32_t)(b.c + op->imm) };
+	if (a.k == AV_IMM && !sp->gr->m->pie)
+		return (struct av){ AV_IDX, 0, (int32_t)(a.c + op->imm) };
+	return other;
+}
+
+static struct av do_addsub(struct sp *sp, const struct sem_op *op)
+{
+	struct av a = get(sp, op->a), b = get(sp, op->b);
+	int64_t c = op->b == SEM_NONE ? op->imm : b.c;
+
+	if (op->w == 8 && (op->b == SEM_NONE || b.k == AV_IMM))
+		return offset(a, op->op == SEM_ADD ? c : -c);
+	if (op->w == 8 && op->op == SEM_ADD && a.k == AV_IMM)
+		return offset(b, a.c);
+	if (av_stack(a) || av_stack(b)) {
+		sp->escape = true;
+		return taint;
+	}
+	return other;
+}
+
+static struct av do_value(struct sp *sp, struct sp_state *s, uint32_t k)
+{
+	const struct sem_op *op = &sp->gr->op[k];
+	struct gr_use u[4];
+	bool st = false;
+	int n;
+
+	switch (op->op) {
+	case SEM_IMM:
+		return op->imm == (int32_t)op->imm ? (struct av){ AV_IMM, 0, (int32_t)op->imm } : other;
+	case SEM_MODADDR:
+		return (struct av){ AV_MOD, 0, (int32_t)op->imm };
+	case SEM_MOV:
+		if (op->w == 8)
+			return get(sp, op->a);
+		break;
+	case SEM_LEA:
+		return do_lea(sp, op);
+	case SEM_ADD: case SEM_SUB:
+		return do_addsub(sp, op);
+	case SEM_AND:
+		if (op->w == 8 && op->dst == SEM_RSP && op->b == SEM_NONE && av_frame(sp->t[SEM_RSP]))
+			return realign(sp, s);
+		break;
+	default:
+		break;
+	}
+	n = gr_uses(op, 8, u);
+	for (int i = 0; i < n; i++)
+		st |= av_stack(get(sp, u[i].reg));
+	if (!st)
+		return other;
+	/* a comparison gives nothing of the address away to memory */
+	if (op->dst == SEM_FC || op->dst == SEM_FR)
+		return other;
+	sp->escape = true;
+	return taint;
+}
+
+void sp_insn(struct sp *sp, struct sp_state *s, uint32_t i)
+{
+	struct gr *gr = sp->gr;
+
+	memcpy(sp->t, s->r, sizeof(s->r));
+	for (int r = SEM_NGPR; r < 64; r++)
+		sp->t[r] = other;
+	for (uint32_t k = gr->in[i].op; k < gr->in[i + 1].op; k++) {
+		const struct sem_op *op = &gr->op[k];
+		struct av v;
+
+		if (gr->note[k].flags & GN_SLOT2)
+			continue;
+		if (op->op == SEM_STORE) {
+			do_store(sp, s, k);
+		} else if (op->op == SEM_REC) {
+			do_rec(sp, s, k);
+		} else if (gr_has_slot2(op)) {
+			do_group(sp, k);
+		} else if (gr_is_value(op)) {
+			v = op->op == SEM_LOAD ? do_load(sp, s, i, k) : do_value(sp, s, k);
+			if (op->dst < 64)
+				sp->t[op->dst] = v;
+			else if (av_stack(v))
+				sp->escape = true;
+		}
+	}
+	memcpy(s->r, sp->t, sizeof(s->r));
+}

@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * table.h - backward value analysis over one group's blocks, for indirect jumps
+ *
+ *   table.c        shapes of indirect jumps, reading tables, what a jump may reach
+ *   table_value.c  reaching definitions; constants a register may hold
+ *   table_bound.c  largest unsigned value a register or memory operand may hold
+ */
+#ifndef TABLE_H
+#define TABLE_H
+
+#include "disc.h"
+
+struct dins {
+	ZydisDecodedInstruction in;
+	ZydisDecodedOperand op[ZYDIS_MAX_OPERAND_COUNT];
+};
+
+#define WR_FLAGS (1u << 16)
+#define WR_MEM (1u << 17)
+#define WR_KNOWN (1u << 31)
+
+struct tctx {
+	struct disc *d;
+	struct an_group *g;
+	uint32_t *wr;       /* per instruction: registers written, WR_*; 0 = not looked at */
+	uint32_t *stamp;    /* per block: last search that visited it */
+	uint32_t *stack;    /* block indices */
+	uint32_t now;
+	uint32_t budget;    /* steps left for this jump */
+	VEC(uint32_t) used; /* code labels that are bases of relative tables */
+};
+
+enum { DEFS_MAX = 24, CONSTS_MAX = 16 };
+/* Definitions of a register that reach a point. open: it may also come from outside the group. */
+struct defs { uint32_t v[DEFS_MAX], n; bool open; };
+struct consts { uint64_t v[CONSTS_MAX]; uint32_t n; bool open; };
+
+bool tv_decode(const struct tctx *t, uint32_t insn, struct dins *o);
+int tv_gpr(ZydisRegister r);                      /* 0..15 or -1 */
+uint32_t tv_writes(struct tctx *t, uint32_t insn);
+void tv_defs(struct tctx *t, int reg, uint32_t before, struct defs *o);
+/* instructions that store a register to stack slot disp(base) */
+void tv_slot_stores(struct tctx *t, int base, int64_t disp, struct defs *o);
+void tv_consts(struct tctx *t, int reg, uint32_t before, struct consts *o, int depth);
+bool tv_is_slot(const ZydisDecodedOperand *op);   /* disp(%rsp) or disp(%rbp) */
+
+#define TB_INF UINT64_MAX
+/* largest value of reg (w bytes of it) before an instruction */
+uint64_t tb_max(struct tctx *t, int reg, uint8_t w, uint32_t before);
+
+#endif

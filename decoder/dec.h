@@ -1,0 +1,237 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * dec.h - what the parts of the decoder hand to each other
+ *
+ *   run_open ─▶ struct ptrace_run     processes, threads, module records, start states
+ *   map_open ─▶ struct map            one per key, shared by all processes
+ *   log_open ─▶ struct log            one per thread: bytes of the stream, in order
+ *   walk     ─▶ records               joins the three, in batches
+ *   out_*    ◀─ records               filters, writers, statistics
+ *
+ * Everything that comes from a file is checked before use; reasons for stopping are values
+ * (struct ptrace_error, or the walker's `why`), carried up and reported once.
+ */
+#ifndef DEC_H
+#define DEC_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include "map.h"
+#include "ptrace_decode.h"
+#include "run.h"
+#include "sem.h"
+
+#define likely(x) __builtin_expect(!!(x), 1)
+#define unlikely(x) __builtin_expect(!!(x), 0)
+#define NELEM(a) (sizeof(a) / sizeof((a)[0]))
+#define NONE32 0xffffffffu
+
+/* ---- util.c ----------------------------------------------------------------------------- */
+
+/* fills *e unless it already holds an error (the first cause is the one to tell); returns -1 */
+int err_set(struct ptrace_error *e, int status, const char *fmt, ...)
+	__attribute__((format(printf, 3, 4)));
+void *xrealloc(void *p, size_t n, size_t size); /* exits with PTRACE_IO when there is no memory */
+void *xcalloc(size_t n, size_t size);
+char *xprintf(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
+double now(void); /* monotonic seconds */
+/* whole file, read-only, private; NULL with err. An empty file gives a non-NULL pointer. */
+const uint8_t *file_map(const char *path, size_t *size, struct ptrace_error *e);
+void file_unmap(const uint8_t *p, size_t size);
+
+/* ---- json.c: just enough to read what the runtime wrote ---------------------------------- */
+
+/* value of a key at any depth, first occurrence; strings are unescaped. false if absent. */
+bool json_get(const char *text, const char *key, char *buf, size_t size);
+void json_puts(FILE *f, const char *s); /* quoted and escaped */
+
+/* ---- map.c ------------------------------------------------------------------------------ */
+
+struct map {
+	char *path;
+	const uint8_t *base;
+	size_t size;
+	const struct map_head *head;
+	const struct sem_op *op;
+	const struct map_range *range;
+	const struct map_opaque *opaque;
+	const struct map_group *group;
+	const struct map_block *block;
+	const uint8_t *insnlen;
+	const struct map_site *site;
+	const struct map_leader *leader;
+	const struct map_rodata *ro;
+	const uint8_t *robytes;
+	const char *strings;
+	uint32_t nop, nrange, nopaque, ngroup, nblock, ninsnlen, nsite, nleader, nro;
+	uint64_t nrobytes, nstrings;
+	uint32_t *by_ops;   /* leaders ordered by op index, made on first use */
+	uint32_t *by_vaddr; /* blocks ordered by vaddr, made on first use */
+};
+
+struct map *map_open(const char *path, struct ptrace_error *e);
+/* checks an image in memory; the caller keeps it alive */
+int map_parse(struct map *m, const uint8_t *base, size_t size, struct ptrace_error *e);
+void map_close(struct map *m);
+const char *map_name(const struct map *m, uint32_t off); /* "" when out of bounds */
+const struct map_leader *map_leader(const struct map *m, uint32_t vaddr);
+/* leader of the lowest address whose op index is `op`, NULL if none */
+const struct map_leader *map_leader_of(struct map *m, uint32_t op);
+const struct map_block *map_block_at(struct map *m, uint32_t vaddr); /* the last that begins at or before */
+/* block a program leads to: first SEM_BLOCK from op on; NONE32 if there is none near */
+uint32_t map_block_of(const struct map *m, uint32_t op);
+/* group's name, or NULL */
+const char *map_group_name(const struct map *m, uint32_t group);
+/* n read-only bytes at vaddr, NULL if the map has not all of them; *run = bytes from there on */
+const uint8_t *map_rodata(const struct map *m, uint64_t vaddr, size_t n, uint64_t *run);
+
+/* ---- log.c: the stream of one thread ------------------------------------------------------ */
+
+#define LOG_MIN 512 /* bytes log_need can be asked for at most: the widest group of logs */
+
+struct log;
+struct log *log_open(const char *path, uint32_t pid, uint32_t tid, struct ptrace_error *e);
+struct log *log_mem(const uint8_t *bytes, size_t n, bool clean); /* for tests; copies */
+void log_close(struct log *l);
+void log_limit(struct log *l, uint64_t pos); /* the stream ends there; before the first log_need */
+/* makes n bytes contiguous from *p, which must be the current position: true and *p, *end are set,
+ * or false at the end of what there is (log_why says why) */
+bool log_need(struct log *l, const uint8_t **p, const uint8_t **end, size_t n);
+uint64_t log_pos(const struct log *l, const uint8_t *p); /* position in the stream */
+bool log_clean(const struct log *l);        /* the chunk marked as the last was reached */
+const char *log_why(const struct log *l);   /* damage found, or NULL */
+void log_sizes(const struct log *l, uint64_t *raw, uint64_t *disk); /* bytes seen so far */
+
+/* ---- run.c, run_start.c ------------------------------------------------------------------- */
+
+struct start {
+	const uint8_t *base;
+	size_t size;
+	struct run_start s;
+	const struct run_region *region;
+	uint32_t nregion;
+};
+
+struct modrec { /* a record of modules.bin */
+	struct run_module m;
+	char *path;
+	struct map *map;     /* NULL when opaque or lost */
+	char *lost;          /* why a traced module has no usable map */
+};
+
+struct proc {
+	struct ptrace_run *run;
+	char *dir;
+	uint32_t pid, image;
+	struct start *start; /* NULL if there is none */
+	struct modrec *mod;
+	uint32_t nmod;
+	char *stop;          /* how it ended when not by itself, from proc.json; or NULL */
+	bool async;          /* stopped between marks (stop.bin): the stream is good up to lp_pos */
+	uint64_t lp_pos;
+};
+
+struct thread {
+	struct proc *proc;
+	char *path;
+	struct ptrace_thread pub;
+};
+
+struct ptrace_run {
+	char *dir;
+	struct proc **proc;
+	uint32_t nproc;
+	struct thread **thread;
+	uint32_t nthread;
+	struct map **map;
+	uint32_t nmap;
+	struct ptrace_thread *tlist;
+	struct ptrace_module *mlist;
+	uint32_t nmlist;
+	uint32_t damage;     /* notes given: something was lost */
+	void (*note)(void *ctx, const char *line);
+	void *note_ctx;
+	struct sym *sym;
+};
+
+void run_note(struct ptrace_run *r, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+struct start *start_open(const char *path, struct ptrace_error *e);
+void start_close(struct start *s);
+
+/* ---- mem.c: shadow memory ----------------------------------------------------------------- */
+
+struct mem;
+struct mem *mem_new(const struct start *s, uint64_t limit); /* s may be NULL; limit in bytes */
+void mem_free(struct mem *m);
+/* false when some byte is unknown */
+bool mem_load(struct mem *m, uint64_t addr, uint32_t w, uint64_t *val);
+/* false when the limit is reached */
+bool mem_store(struct mem *m, uint64_t addr, uint32_t w, uint64_t val);
+bool mem_read(struct mem *m, uint64_t addr, void *buf, size_t n);
+/* n bytes take values the decoder does not know */
+void mem_forget(struct mem *m, uint64_t addr, uint64_t n);
+
+/* ---- cfi.c: callers of the first traced instruction ---------------------------------------- */
+
+/* One unwinding step in a module's .eh_frame, found in its read-only bytes. reg[]: the 16 general
+ * registers, updated; *ip = return address and reg[rsp] = CFA on success. Returns 1, 0 at the
+ * outermost frame, -1 when the table does not say. */
+int cfi_step(const struct map *m, uint64_t bias, uint64_t *ip, uint64_t reg[16], struct mem *mem);
+
+/* ---- sym.c -------------------------------------------------------------------------------- */
+
+struct sym;
+struct sym *sym_new(const struct ptrace_run *r);
+void sym_free(struct sym *s);
+const struct modrec *sym_module(const struct proc *p, uint64_t ip);
+/* function that contains ip: its map's name, else the ELF's; NULL if unknown. *start: run time */
+const char *sym_function(struct sym *s, const struct proc *p, uint64_t ip, uint64_t *start);
+/* "module+0xoff function+0xoff file:line" (what is known of it) */
+const char *sym_text(struct sym *s, const struct proc *p, uint64_t ip, bool line, char *buf, size_t n);
+
+/* ---- walk.c ------------------------------------------------------------------------------- */
+
+struct walk_opts {
+	bool blocks;       /* also give a record of kind WALK_BLOCK before each block's accesses */
+	bool verify;       /* explain differences */
+	uint64_t memory;   /* bound of shadow memory, bytes */
+};
+#define WALK_BLOCK 0xff /* kind: ip = first instruction, addr = const uint8_t * to lengths, size = number */
+
+enum walk_end { WALK_EXIT, WALK_STOP, WALK_LOG_ENDS, WALK_LOST, WALK_CLOSED, WALK_CANCELLED };
+
+struct walk_place { /* a place after which opaque code ran */
+	uint64_t ip;     /* of the block that left */
+	uint64_t count;
+};
+
+struct walk_diff { uint64_t ip, want, got, pos; uint32_t size, kind; };
+
+struct walk_result {
+	enum walk_end end;
+	uint64_t arg;          /* of EXIT or STOP */
+	char why[500];         /* WALK_LOST, WALK_LOG_ENDS */
+	struct walk_place *place;
+	uint32_t nplace;
+	struct walk_diff diff[8];
+	uint32_t ndiff;
+	uint64_t unexpected;   /* RUN_EV_UNEXPECTED events */
+};
+
+typedef int (*walk_fn)(void *ctx, struct ptrace_rec *rec, size_t n);
+/* Decode one thread. st accumulates. Returns enum walk_end, details in *res (walk_result_free). */
+int walk_thread(struct proc *p, struct log *log, uint32_t tid, uint16_t index,
+		const struct walk_opts *o, walk_fn fn, void *ctx, struct ptrace_stats *st,
+		struct walk_result *res);
+void walk_result_free(struct walk_result *res);
+
+/* ---- decode.c ----------------------------------------------------------------------------- */
+
+/* thread i of the run; what was lost goes to run_note. Returns an enum ptrace_status. */
+int decode_thread(struct ptrace_run *r, uint32_t i, const struct walk_opts *o, walk_fn fn, void *ctx,
+		  struct ptrace_stats *st, struct walk_result *res);
+const char *stop_name(uint64_t stop); /* enum run_stop in words */
+
+#endif

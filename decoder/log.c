@@ -1,0 +1,324 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * log.c - the stream of one thread: chunks from disk, in order, as contiguous bytes
+ *
+ *   file ─▶ helper thread: head, checksum, decompress ─▶ ring of NSLOT buffers ─▶ walker
+ *
+ * The helper stays at most NSLOT chunks ahead, so memory is bounded. A buffer has LOG_MIN bytes
+ * of room in front: what the walker had left of the previous chunk is copied there, and a value
+ * is never split. Chunks carry their position in the stream; a gap, a bad checksum or a cut ends
+ * the stream there, with the reason: what comes after cannot be trusted to line up.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <lz4.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+#include <xxhash.h>
+#include <zstd.h>
+#include "dec.h"
+
+#define NSLOT 4
+#define MAX_CHUNK (64u << 20) /* no writer makes larger ones; bounds what a damaged head can ask for */
+
+struct slot {
+	uint8_t *buf; /* LOG_MIN bytes of room, then the payload */
+	size_t cap, n;
+};
+
+struct log {
+	char *path;
+	int fd;
+	uint32_t pid, tid;
+	/* helper's */
+	uint8_t *disk;
+	size_t disk_cap;
+	uint64_t file_pos, seq, next;
+	/* shared, under lock */
+	pthread_mutex_t lock;
+	pthread_cond_t change;
+	struct slot slot[NSLOT];
+	uint64_t head, tail; /* slots filled, slots given back */
+	bool done, quit, clean;
+	char *why;
+	uint64_t raw, disk_bytes;
+	/* walker's */
+	bool threaded, have;
+	pthread_t helper;
+	uint64_t end_pos; /* stream position after the current buffer */
+	uint64_t limit;
+};
+
+static int bad(struct log *l, const char *fmt, uint64_t a, uint64_t b)
+{
+	char what[200];
+
+	snprintf(what, sizeof(what), fmt, (unsigned long long)a, (unsigned long long)b);
+	l->why = xprintf("%s: chunk %llu at byte %llu %s", l->path, (unsigned long long)l->seq,
+			 (unsigned long long)l->file_pos, what);
+	return -1;
+}
+
+/* reads n bytes at pos; 1 done, 0 the file ends before, -1 error */
+static int read_at(struct log *l, uint64_t pos, void *buf, size_t n)
+{
+	size_t got = 0;
+
+	while (got < n) {
+		ssize_t k = pread(l->fd, (char *)buf + got, n - got, pos + got);
+
+		if (k < 0 && errno == EINTR)
+			continue;
+		if (k < 0)
+			return bad(l, "cannot be read (errno %llu)", errno, 0);
+		if (!k)
+			return 0;
+		got += k;
+	}
+	return 1;
+}
+
+static int check_chunk(struct log *l, const struct run_chunk *c)
+{
+	if (c->magic != RUN_CHUNK_MAGIC)
+		return bad(l, "is damaged (no chunk head there)", 0, 0);
+	if (c->version != RUN_VERSION)
+		return bad(l, "has version %llu, this decoder reads %llu: use the ptrace-decode of the "
+			   "version that made the run", c->version, RUN_VERSION);
+	if (c->raw_size > MAX_CHUNK || c->disk_size > MAX_CHUNK || c->codec > 2)
+		return bad(l, "is damaged (impossible size or codec)", 0, 0);
+	if (c->pid != l->pid || c->tid != l->tid)
+		return bad(l, "belongs to another thread (pid %llu, tid %llu)", c->pid, c->tid);
+	if (c->seq != l->seq || c->first != l->next)
+		return bad(l, "is not the next one (number %llu, stream position %llu)", c->seq, c->first);
+	return 0;
+}
+
+static int unpack(struct log *l, const struct run_chunk *c, uint8_t *to)
+{
+	size_t n = c->disk_size;
+
+	if (c->codec == 0 && n == c->raw_size)
+		memcpy(to, l->disk, n);
+	else if (c->codec == 1)
+		n = LZ4_decompress_safe((char *)l->disk, (char *)to, n, c->raw_size);
+	else if (c->codec == 2)
+		n = ZSTD_decompress(to, c->raw_size, l->disk, n);
+	if (n != c->raw_size)
+		return bad(l, "does not decompress to its size", 0, 0);
+	return 0;
+}
+
+/* next chunk into s: 1 got one, 0 end, -1 damage (l->why) */
+static int next_chunk(struct log *l, struct slot *s, bool *last)
+{
+	struct run_chunk c;
+	int k = read_at(l, l->file_pos, &c, sizeof(c));
+
+	if (k <= 0)
+		return k;
+	if (check_chunk(l, &c))
+		return -1;
+	if (l->disk_cap < c.disk_size) {
+		l->disk = xrealloc(l->disk, c.disk_size, 1);
+		l->disk_cap = c.disk_size;
+	}
+	k = read_at(l, l->file_pos + sizeof(c), l->disk, c.disk_size);
+	if (k <= 0)
+		return k;
+	if (XXH3_64bits(l->disk, c.disk_size) != c.xxh3)
+		return bad(l, "is damaged (checksum)", 0, 0);
+	if (!s->buf || s->cap < c.raw_size) {
+		s->buf = xrealloc(s->buf, LOG_MIN + (size_t)c.raw_size, 1);
+		s->cap = c.raw_size;
+	}
+	if (unpack(l, &c, s->buf + LOG_MIN))
+		return -1;
+	s->n = c.raw_size;
+	*last = c.kind == 1;
+	l->file_pos += sizeof(c) + c.disk_size;
+	l->seq++;
+	l->next += c.raw_size;
+	return 1;
+}
+
+/* fills the slot at head, which must be free; called without the lock */
+static void fill(struct log *l)
+{
+	bool last = false;
+	uint64_t before = l->file_pos;
+	int k = next_chunk(l, &l->slot[l->head % NSLOT], &last);
+
+	pthread_mutex_lock(&l->lock);
+	if (k > 0) {
+		l->raw += l->slot[l->head % NSLOT].n;
+		l->disk_bytes += l->file_pos - before;
+		l->head++;
+	}
+	l->clean = last;
+	l->done = k <= 0 || last;
+	pthread_cond_broadcast(&l->change);
+	pthread_mutex_unlock(&l->lock);
+}
+
+static void *helper(void *arg)
+{
+	struct log *l = arg;
+
+	for (;;) {
+		pthread_mutex_lock(&l->lock);
+		while (l->head - l->tail == NSLOT && !l->quit)
+			pthread_cond_wait(&l->change, &l->lock);
+		if (l->quit || l->done) {
+			pthread_mutex_unlock(&l->lock);
+			return NULL;
+		}
+		pthread_mutex_unlock(&l->lock);
+		fill(l);
+	}
+}
+
+static struct log *log_new(const char *name)
+{
+	struct log *l = xcalloc(1, sizeof(*l));
+
+	l->fd = -1;
+	l->limit = UINT64_MAX;
+	l->path = xprintf("%s", name);
+	pthread_mutex_init(&l->lock, NULL);
+	pthread_cond_init(&l->change, NULL);
+	return l;
+}
+
+struct log *log_open(const char *path, uint32_t pid, uint32_t tid, struct ptrace_error *e)
+{
+	struct log *l = log_new(path);
+
+	l->pid = pid;
+	l->tid = tid;
+	l->fd = open(path, O_RDONLY | O_CLOEXEC);
+	if (l->fd < 0) {
+		err_set(e, PTRACE_BAD, "cannot open %s: %s", path, strerror(errno));
+		log_close(l);
+		return NULL;
+	}
+	/* without a helper everything still works, one chunk at a time */
+	l->threaded = !pthread_create(&l->helper, NULL, helper, l);
+	return l;
+}
+
+struct log *log_mem(const uint8_t *bytes, size_t n, bool clean)
+{
+	struct log *l = log_new("memory");
+
+	l->slot[0].buf = xrealloc(NULL, LOG_MIN + n, 1);
+	memcpy(l->slot[0].buf + LOG_MIN, bytes, n);
+	l->slot[0].n = n;
+	l->head = 1;
+	l->raw = l->disk_bytes = n;
+	l->done = true;
+	l->clean = clean;
+	return l;
+}
+
+void log_limit(struct log *l, uint64_t pos)
+{
+	l->limit = pos;
+}
+
+void log_close(struct log *l)
+{
+	if (!l)
+		return;
+	if (l->threaded) {
+		pthread_mutex_lock(&l->lock);
+		l->quit = true;
+		pthread_cond_broadcast(&l->change);
+		pthread_mutex_unlock(&l->lock);
+		pthread_join(l->helper, NULL);
+	}
+	if (l->fd >= 0)
+		close(l->fd);
+	for (int i = 0; i < NSLOT; i++)
+		free(l->slot[i].buf);
+	free(l->disk);
+	free(l->why);
+	free(l->path);
+	free(l);
+}
+
+/* waits for the next slot after the current one; NULL at the end */
+static struct slot *next_slot(struct log *l)
+{
+	struct slot *s = NULL;
+	uint64_t want = l->tail + l->have;
+
+	if (!l->threaded && !l->done && l->head == want) {
+		if (l->head - l->tail == NSLOT)
+			return NULL;
+		fill(l);
+	}
+	pthread_mutex_lock(&l->lock);
+	while (l->head == want && !l->done)
+		pthread_cond_wait(&l->change, &l->lock);
+	if (l->head > want)
+		s = &l->slot[want % NSLOT];
+	pthread_mutex_unlock(&l->lock);
+	return s;
+}
+
+static void give_back(struct log *l)
+{
+	pthread_mutex_lock(&l->lock);
+	l->tail++;
+	pthread_cond_broadcast(&l->change);
+	pthread_mutex_unlock(&l->lock);
+}
+
+bool log_need(struct log *l, const uint8_t **p, const uint8_t **end, size_t n)
+{
+	while (!l->have || (size_t)(*end - *p) < n) {
+		struct slot *s = next_slot(l);
+		size_t left = l->have ? *end - *p : 0;
+
+		if (!s || l->end_pos >= l->limit)
+			return false;
+		if (s->n > l->limit - l->end_pos)
+			s->n = l->limit - l->end_pos;
+		if (left)
+			memcpy(s->buf + LOG_MIN - left, *p, left);
+		if (l->have)
+			give_back(l);
+		l->have = true;
+		l->end_pos += s->n;
+		*p = s->buf + LOG_MIN - left;
+		*end = s->buf + LOG_MIN + s->n;
+	}
+	return true;
+}
+
+/* The walker's end pointer is that of the current slot. */
+uint64_t log_pos(const struct log *l, const uint8_t *p)
+{
+	const struct slot *s = &l->slot[l->tail % NSLOT];
+
+	return l->have ? l->end_pos - (s->buf + LOG_MIN + s->n - p) : 0;
+}
+
+bool log_clean(const struct log *l)
+{
+	return l->clean && l->head == l->tail + l->have;
+}
+
+const char *log_why(const struct log *l)
+{
+	return l->why;
+}
+
+void log_sizes(const struct log *l, uint64_t *raw, uint64_t *disk)
+{
+	*raw = l->raw;
+	*disk = l->disk_bytes;
+}

@@ -1,0 +1,368 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * main.c - ptrace-decode: options, then one pass over the chosen threads
+ *
+ * Options and exit statuses are described in ptrace-decode(1).
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <getopt.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+#include "out.h"
+
+struct job {
+	const char *dir, *format, *output, *threads, *json_path;
+	bool symbols, summary, json, ranges, verify, list, no_progress;
+	struct walk_opts walk;
+	struct filter filter;
+	struct sink sink;
+	struct obuf out;
+	struct stats *stats;
+	struct ptrace_run *run;
+	uint32_t diffs;
+	bool stopped;
+	double t0, shown;
+	uint64_t seen;
+};
+
+static const char usage[] =
+	"usage: ptrace-decode [options] RUN-DIRECTORY\n"
+	"  -f, --format=FORMAT   text, csv, lackey, raw, bin or null\n"
+	"  -o, --output=FILE     write there instead of to standard output\n"
+	"  -s, --symbols         name each instruction (text, csv)\n"
+	"      --from=N --to=N   only records numbered N (from 0) up to N (not included)\n"
+	"      --threads=LIST    only these threads, by number in --list or as tid:TID\n"
+	"      --addr=LO-HI      only accesses that touch these addresses (hexadecimal)\n"
+	"      --module=NAME, --function=NAME   only instructions in it\n"
+	"      --summary         counts, footprint, functions, what ran untraced\n"
+	"      --json            the summary as JSON\n"
+	"      --list            processes, threads, modules\n"
+	"      --ranges          traced code, START END MODULE a line\n"
+	"      --verify          compare with the addresses a verify run logged\n"
+	"      --memory=SIZE     bound of shadow memory (default 512M)\n"
+	"  -h, --help  -V, --version\n"
+	"See ptrace-decode(1).\n";
+
+static int fail(int status, const char *fmt, const char *arg)
+{
+	fprintf(stderr, "ptrace-decode: ");
+	fprintf(stderr, fmt, arg);
+	fprintf(stderr, "\n");
+	return status;
+}
+
+static void note(void *ctx, const char *line)
+{
+	(void)ctx;
+	fprintf(stderr, "ptrace-decode: %s\n", line);
+}
+
+static bool number(const char *s, int radix, uint64_t *v)
+{
+	char *end;
+
+	errno = 0;
+	*v = strtoull(s, &end, radix);
+	return *s && !*end && !errno && *s != '-';
+}
+
+static bool size_arg(const char *s, uint64_t *v)
+{
+	char *end;
+
+	errno = 0;
+	*v = strtoull(s, &end, 10);
+	if (end == s || errno || *s == '-')
+		return false;
+	if (*end) {
+		const char *unit = strchr("KMG", *end);
+		int shift = unit ? 10 * (int)(unit - "KMG" + 1) : 0;
+
+		if (!unit || end[1] || *v > UINT64_MAX >> shift)
+			return false;
+		*v <<= shift;
+	}
+	return *v != 0;
+}
+
+static bool addr_arg(struct filter *f, const char *s)
+{
+	char *dash, *end;
+
+	errno = 0;
+	f->lo = strtoull(s, &dash, 16);
+	if (dash == s || *dash != '-')
+		return false;
+	f->hi = strtoull(dash + 1, &end, 16);
+	f->by_addr = true;
+	return end != dash + 1 && !*end && !errno && f->lo < f->hi;
+}
+
+enum { O_FROM = 256, O_TO, O_THREADS, O_ADDR, O_MODULE, O_FUNCTION, O_SUMMARY, O_JSON, O_LIST, O_RANGES,
+       O_VERIFY, O_MEMORY };
+
+static const struct option options[] = {
+	{ "format", 1, NULL, 'f' }, { "output", 1, NULL, 'o' }, { "symbols", 0, NULL, 's' },
+	{ "from", 1, NULL, O_FROM }, { "to", 1, NULL, O_TO }, { "threads", 1, NULL, O_THREADS },
+	{ "addr", 1, NULL, O_ADDR }, { "module", 1, NULL, O_MODULE }, { "function", 1, NULL, O_FUNCTION },
+	{ "summary", 0, NULL, O_SUMMARY }, { "json", 0, NULL, O_JSON }, { "list", 0, NULL, O_LIST },
+	{ "ranges", 0, NULL, O_RANGES }, { "verify", 0, NULL, O_VERIFY }, { "memory", 1, NULL, O_MEMORY },
+	{ "help", 0, NULL, 'h' }, { "version", 0, NULL, 'V' }, { NULL, 0, NULL, 0 }
+};
+
+/* -1 to go on, else the exit status */
+static int parse(struct job *j, int argc, char **argv)
+{
+	bool ok = true;
+	int c;
+
+	while ((c = getopt_long(argc, argv, "f:o:shV", options, NULL)) != -1) {
+		switch (c) {
+		case 'f': j->format = optarg; break;
+		case 'o': j->output = optarg; break;
+		case 's': j->symbols = true; break;
+		case O_FROM: ok = number(optarg, 0, &j->filter.from); break;
+		case O_TO: ok = number(optarg, 0, &j->filter.to); break;
+		case O_THREADS: j->threads = optarg; break;
+		case O_ADDR: ok = addr_arg(&j->filter, optarg); break;
+		case O_MODULE: j->filter.module = optarg; break;
+		case O_FUNCTION: j->filter.function = optarg; break;
+		case O_SUMMARY: j->summary = true; break;
+		case O_JSON: j->json = true; break;
+		case O_LIST: j->list = true; break;
+		case O_RANGES: j->ranges = true; break;
+		case O_VERIFY: j->verify = true; break;
+		case O_MEMORY: ok = size_arg(optarg, &j->walk.memory); break;
+		case 'h': fputs(usage, stdout); return PTRACE_OK;
+		case 'V': puts("ptrace-decode 0.1"); return PTRACE_OK;
+		default: fputs("Try ptrace-decode --help.\n", stderr); return PTRACE_USAGE;
+		}
+		if (!ok)
+			return fail(PTRACE_USAGE, "\"%s\" is not a value this option takes (see --help)", optarg);
+	}
+	if (optind + 1 != argc) {
+		fputs(usage, stderr);
+		return PTRACE_USAGE;
+	}
+	j->dir = argv[optind];
+	return -1;
+}
+
+/* What to write where. Without any choice: the summary on a terminal, else text. */
+static int choose(struct job *j)
+{
+	const struct sink *s;
+	int fd = 1;
+
+	if (!j->format && !j->summary && !j->json && !j->verify && !j->list && !j->ranges) {
+		if (j->output || !isatty(1))
+			j->format = "text";
+		else
+			j->summary = true;
+	}
+	s = sink_find(j->format ? j->format : "null");
+	if (!s)
+		return fail(PTRACE_USAGE, "there is no format \"%s\": text, csv, lackey, raw, bin, null", j->format);
+	j->sink = *s;
+	if (s->binary && !j->output && isatty(1))
+		return fail(PTRACE_USAGE, "format %s is not for a terminal: use -o FILE or a pipe", j->format);
+	if (j->output && strcmp(j->output, "-")) {
+		fd = open(j->output, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+		if (fd < 0) {
+			fprintf(stderr, "ptrace-decode: cannot write %s: %s\n", j->output, strerror(errno));
+			return PTRACE_IO;
+		}
+	}
+	obuf_init(&j->out, fd);
+	j->sink.o = &j->out;
+	j->sink.run = j->run;
+	j->sink.symbols = j->symbols;
+	j->walk.blocks = s->blocks;
+	j->walk.verify = j->verify;
+	j->filter.run = j->run;
+	return -1;
+}
+
+static bool chosen(const struct job *j, uint32_t i)
+{
+	const char *s = j->threads;
+
+	while (s && *s) {
+		uint32_t a, b;
+		int n = 0;
+
+		if (sscanf(s, "tid:%u%n", &a, &n) == 1 && n) {
+			if (j->run->thread[i]->pub.tid == a)
+				return true;
+		} else if (sscanf(s, "%u-%u%n", &a, &b, &n) == 2 && n) {
+			if (i >= a && i <= b)
+				return true;
+		} else if (sscanf(s, "%u%n", &a, &n) == 1 && n) {
+			if (i == a)
+				return true;
+		}
+		s += n ? (size_t)n : strcspn(s, ",");
+		s += *s == ',';
+	}
+	return !j->threads;
+}
+
+static void progress(struct job *j)
+{
+	double t = now();
+
+	if (j->no_progress || t - j->t0 < 2 || t - j->shown < 0.5)
+		return;
+	j->shown = t;
+	fprintf(stderr, "\r%llu million accesses decoded, %.1f million/s ", (unsigned long long)j->seen / 1000000,
+		(double)j->seen / 1e6 / (t - j->t0));
+}
+
+static int batch(void *ctx, struct ptrace_rec *rec, size_t n)
+{
+	struct job *j = ctx;
+
+	j->seen += n;
+	progress(j);
+	n = filter_batch(&j->filter, rec, n, &j->stopped);
+	if (j->stats)
+		stats_batch(j->stats, rec, n);
+	if (n && j->sink.batch(&j->sink, rec, n))
+		return -1;
+	return j->stopped;
+}
+
+static int decode(struct job *j)
+{
+	struct ptrace_stats local = { 0 }, *st = j->stats ? &j->stats->st : &local;
+	uint32_t some = 0;
+	int rc = PTRACE_OK;
+
+	if (j->sink.begin && j->sink.begin(&j->sink))
+		return PTRACE_IO;
+	for (uint32_t i = 0; i < j->run->nthread && !j->stopped; i++) {
+		struct walk_result res;
+		enum walk_end end;
+		int k;
+
+		if (!chosen(j, i))
+			continue;
+		some++;
+		k = decode_thread(j->run, i, &j->walk, batch, j, st, &res);
+		rc = k ? k : rc;
+		if (j->stats) {
+			stats_thread(j->stats, j->run->thread[i]->proc, &res);
+			if (k && j->stats->complete)
+				snprintf(j->stats->reason, sizeof(j->stats->reason), "%s",
+					 res.end == WALK_STOP ? stop_name(res.arg) : res.why);
+			j->stats->complete &= !k;
+		}
+		if (j->verify)
+			report_diffs(stdout, j->run, j->run->thread[i]->proc, &res);
+		end = res.end;
+		walk_result_free(&res);
+		if (end == WALK_CANCELLED)
+			break;
+	}
+	if (!j->no_progress && j->shown)
+		fprintf(stderr, "\r\033[K");
+	if (j->sink.end && j->sink.end(&j->sink) && !j->out.err)
+		return PTRACE_IO;
+	obuf_flush(&j->out);
+	if (!some)
+		return fail(PTRACE_BAD, j->threads ? "no thread of the run is in \"%s\"" :
+			    "%sthe run holds no thread's log", j->threads ? j->threads : "");
+	return rc;
+}
+
+static int verdict(struct job *j, int rc)
+{
+	const struct ptrace_stats *t = &j->stats->st;
+	uint64_t unknown = t->unknown;
+
+	/* not a verify run: nothing was compared, which must not look like success */
+	if (t->accesses && !t->checked) {
+		note(NULL, "nothing to compare: the run was not made with PTRACE_VERIFY=1");
+		unknown += t->accesses;
+	}
+	if (t->checked)
+		printf("compared %llu of %llu addresses with what the program logged\n", (unsigned long long)t->checked,
+		       (unsigned long long)t->accesses);
+	printf("verify: accesses=%llu wrong=%llu unknown=%llu missing=%llu opaque=%llu\n",
+	       (unsigned long long)t->accesses, (unsigned long long)t->wrong, (unsigned long long)unknown,
+	       (unsigned long long)t->missing, (unsigned long long)t->opaque_entries);
+	if (t->wrong || unknown || t->missing || !t->accesses)
+		return PTRACE_VERIFY;
+	return rc;
+}
+
+static int output_status(struct job *j, int rc)
+{
+	if (fflush(stdout) && !j->out.err)
+		j->out.err = errno;
+	if (j->out.err == EPIPE)
+		return PTRACE_PIPE;
+	if (j->out.err) {
+		fprintf(stderr, "ptrace-decode: cannot write %s: %s\n", j->output ? j->output : "the output",
+			strerror(j->out.err));
+		return PTRACE_IO;
+	}
+	return rc;
+}
+
+static int run(struct job *j)
+{
+	int rc = choose(j);
+
+	if (rc >= 0)
+		return rc;
+	if (j->list)
+		report_list(stdout, j->run);
+	if (j->ranges)
+		report_ranges(stdout, j->run);
+	rc = j->run->damage ? PTRACE_PARTIAL : PTRACE_OK;
+	if (j->format || j->summary || j->json || j->verify) {
+		int k;
+
+		if (j->summary || j->json || j->verify)
+			j->stats = stats_new(j->run);
+		k = decode(j);
+		rc = k ? k : rc;
+		if (j->stats && rc == PTRACE_PARTIAL && j->stats->complete) {
+			j->stats->complete = false;
+			snprintf(j->stats->reason, sizeof(j->stats->reason), "parts of the run are damaged");
+		}
+		if (j->json)
+			report_json(stdout, j->stats);
+		else if (j->summary)
+			report_text(j->format && !j->output && strcmp(j->format, "null") ? stderr : stdout, j->stats);
+		if (j->verify && (rc == PTRACE_OK || rc == PTRACE_PARTIAL))
+			rc = verdict(j, rc);
+	}
+	return output_status(j, rc);
+}
+
+int main(int argc, char **argv)
+{
+	struct job j = { .filter.to = UINT64_MAX, .walk.memory = 512ull << 20 };
+	struct ptrace_error e = { 0 };
+	int rc;
+
+	signal(SIGPIPE, SIG_IGN);
+	j.t0 = now();
+	j.no_progress = !isatty(2);
+	rc = parse(&j, argc, argv);
+	if (rc >= 0)
+		return rc;
+	j.run = ptrace_run_open(j.dir, note, NULL, &e);
+	if (!j.run)
+		return fail(e.status, "%s", e.text);
+	rc = run(&j);
+	stats_free(j.stats);
+	obuf_free(&j.out);
+	ptrace_run_close(j.run);
+	return rc;
+}

@@ -1,0 +1,193 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * report.c - summaries for people (--summary, --list, --verify) and programs (--json, --ranges)
+ */
+#include <stdlib.h>
+#include <string.h>
+#include "out.h"
+
+typedef unsigned long long ull;
+
+static int by_count(const void *a, const void *b)
+{
+	const struct fcount *x = a, *y = b;
+
+	return x->count < y->count ? 1 : x->count > y->count ? -1 : x->start < y->start ? -1 : 1;
+}
+
+static int by_opaque(const void *a, const void *b)
+{
+	const struct fcount *x = a, *y = b;
+
+	return x->opaque < y->opaque ? 1 : x->opaque > y->opaque ? -1 : x->start < y->start ? -1 : 1;
+}
+
+static const char *base(const struct modrec *rec)
+{
+	const char *b = rec ? strrchr(rec->path, '/') : NULL;
+
+	return !rec ? "?" : b ? b + 1 : rec->path;
+}
+
+static const char *fname(const struct fcount *f, char *buf, size_t n)
+{
+	if (f->name)
+		return f->name;
+	snprintf(buf, n, "+%#llx", f->rec ? (ull)(f->start - f->rec->m.bias) : 0);
+	return buf;
+}
+
+static double percent(uint64_t part, uint64_t all)
+{
+	return all ? 100.0 * (double)part / (double)all : 0;
+}
+
+static void functions(FILE *f, struct stats *s)
+{
+	char buf[40];
+
+	qsort(s->fn, s->nfn, sizeof(*s->fn), by_count);
+	if (s->st.accesses)
+		fprintf(f, "\nfunctions by accesses\n");
+	for (uint32_t i = 0; i < s->nfn && i < 15 && s->fn[i].count; i++)
+		fprintf(f, "  %15llu %5.1f %%  %s (%s)\n", (ull)s->fn[i].count,
+			percent(s->fn[i].count, s->st.accesses), fname(&s->fn[i], buf, sizeof(buf)),
+			base(s->fn[i].rec));
+	qsort(s->fn, s->nfn, sizeof(*s->fn), by_opaque);
+	if (s->st.opaque_entries)
+		fprintf(f, "\nuntraced code ran %llu times (%.3f per 1,000 instructions), left to from\n",
+			(ull)s->st.opaque_entries,
+			s->st.instructions ? 1e3 * (double)s->st.opaque_entries / (double)s->st.instructions : 0);
+	for (uint32_t i = 0; i < s->nfn && i < 10 && s->fn[i].opaque; i++)
+		fprintf(f, "  %15llu          %s (%s)\n", (ull)s->fn[i].opaque,
+			fname(&s->fn[i], buf, sizeof(buf)), base(s->fn[i].rec));
+}
+
+void report_text(FILE *f, struct stats *s)
+{
+	const struct ptrace_stats *t = &s->st;
+	double ki = t->instructions ? (double)t->instructions / 1e3 : 1;
+	uint64_t lines, pages;
+	bool all;
+
+	stats_footprint(s, &lines, &pages, &all);
+	fprintf(f, "run           %s: %u process%s, %u thread%s, %s\n", s->run->dir, s->run->nproc,
+		s->run->nproc == 1 ? "" : "es", s->run->nthread, s->run->nthread == 1 ? "" : "s",
+		s->complete ? "complete" : "NOT complete");
+	if (!s->complete)
+		fprintf(f, "              %s\n", s->reason);
+	fprintf(f, "instructions  %llu\n", (ull)t->instructions);
+	fprintf(f, "accesses      %llu (%.0f per 1,000 instructions): %llu reads, %llu writes, %llu prefetches\n",
+		(ull)t->accesses, (double)t->accesses / ki, (ull)t->reads, (ull)t->writes, (ull)t->prefetches);
+	fprintf(f, "footprint     %s%llu lines of 64 bytes, %llu pages of 4 KiB (%.1f MiB)\n",
+		all ? "" : "at least ", (ull)lines, (ull)pages, (double)pages / 256);
+	fprintf(f, "log           %llu bytes (%.1f per 1,000 instructions), %llu on disk\n",
+		(ull)t->log_bytes_raw, (double)t->log_bytes_raw / ki, (ull)t->log_bytes_disk);
+	fprintf(f, "decode        %.2f s, %.1f million accesses/s\n", t->seconds,
+		t->seconds > 0 ? (double)t->accesses / t->seconds / 1e6 : 0);
+	if (s->unexpected)
+		fprintf(f, "unexpected    %llu entries at places the analysis did not foresee\n", (ull)s->unexpected);
+	functions(f, s);
+}
+
+static void json_functions(FILE *f, struct stats *s, bool opaque)
+{
+	char buf[40];
+
+	qsort(s->fn, s->nfn, sizeof(*s->fn), opaque ? by_opaque : by_count);
+	for (uint32_t i = 0; i < s->nfn && i < 50 && (opaque ? s->fn[i].opaque : s->fn[i].count); i++) {
+		fprintf(f, "%s{\"function\": ", i ? ", " : "");
+		json_puts(f, fname(&s->fn[i], buf, sizeof(buf)));
+		fprintf(f, ", \"module\": ");
+		json_puts(f, base(s->fn[i].rec));
+		fprintf(f, ", \"count\": %llu}", (ull)(opaque ? s->fn[i].opaque : s->fn[i].count));
+	}
+}
+
+void report_json(FILE *f, struct stats *s)
+{
+	const struct ptrace_stats *t = &s->st;
+	uint64_t lines, pages;
+	bool all;
+
+	stats_footprint(s, &lines, &pages, &all);
+	fprintf(f, "{\"run\": ");
+	json_puts(f, s->run->dir);
+	fprintf(f, ", \"processes\": %u, \"threads\": %u,\n \"instructions\": %llu, \"accesses\": %llu, "
+		"\"reads\": %llu, \"writes\": %llu, \"prefetches\": %llu,\n", s->run->nproc, s->run->nthread,
+		(ull)t->instructions, (ull)t->accesses, (ull)t->reads, (ull)t->writes, (ull)t->prefetches);
+	fprintf(f, " \"lines\": %llu, \"pages\": %llu, \"footprint_exact\": %s,\n", (ull)lines, (ull)pages,
+		all ? "true" : "false");
+	fprintf(f, " \"log_bytes_raw\": %llu, \"log_bytes_disk\": %llu, \"log_bytes_used\": %llu,\n",
+		(ull)t->log_bytes_raw, (ull)t->log_bytes_disk, (ull)t->log_bytes_used);
+	fprintf(f, " \"opaque_entries\": %llu, \"callbacks\": %llu, \"unexpected_entries\": %llu,\n",
+		(ull)t->opaque_entries, (ull)t->callbacks, (ull)s->unexpected);
+	fprintf(f, " \"checked\": %llu, \"wrong\": %llu, \"unknown\": %llu, \"missing\": %llu,\n", (ull)t->checked,
+		(ull)t->wrong, (ull)t->unknown, (ull)t->missing);
+	fprintf(f, " \"decode_seconds\": %.6f, \"complete\": %s, \"stop_reason\": ", t->seconds,
+		s->complete ? "true" : "false");
+	json_puts(f, s->reason);
+	fprintf(f, ",\n \"functions\": [");
+	json_functions(f, s, false);
+	fprintf(f, "],\n \"opaque_from\": [");
+	json_functions(f, s, true);
+	fprintf(f, "]}\n");
+}
+
+static const char *reason_name(uint32_t r)
+{
+	static const char *const name[] = { "", "part of the tracer", "no map", "no room near it for its copy",
+					    "text relocations", "its map is for another file", "refused" };
+
+	return r < NELEM(name) ? name[r] : "unknown reason";
+}
+
+void report_list(FILE *f, struct ptrace_run *r)
+{
+	for (uint32_t i = 0; i < r->nproc; i++) {
+		const struct proc *p = r->proc[i];
+
+		fprintf(f, "process %u image %u%s%s\n", p->pid, p->image, p->stop ? ": " : "",
+			p->stop ? p->stop : "");
+		for (uint32_t k = 0; k < r->nthread; k++)
+			if (r->thread[k]->proc == p)
+				fprintf(f, "  thread %u: tid %u%s\n", k, r->thread[k]->pub.tid,
+					p->start && p->start->s.tid == r->thread[k]->pub.tid ? " (first)" : "");
+		for (uint32_t k = 0; k < p->nmod; k++) {
+			const struct modrec *m = &p->mod[k];
+
+			if (!m->m.kind)
+				fprintf(f, "  module %u: %llx-%llx unloaded\n", k, (ull)m->m.lo, (ull)m->m.hi);
+			else
+				fprintf(f, "  module %u: %llx-%llx %s%s%s%s\n", k, (ull)m->m.lo, (ull)m->m.hi,
+					m->path, m->map ? "" : " (opaque: ", m->map ? "" : m->lost ? m->lost :
+					reason_name(m->m.reason), m->map ? "" : ")");
+		}
+	}
+}
+
+void report_ranges(FILE *f, struct ptrace_run *r)
+{
+	for (uint32_t i = 0; i < r->nproc; i++)
+		for (uint32_t k = 0; k < r->proc[i]->nmod; k++) {
+			const struct modrec *m = &r->proc[i]->mod[k];
+
+			for (uint32_t n = 0; m->map && n < m->map->nrange; n++)
+				fprintf(f, "%llx %llx %s\n", (ull)(m->m.bias + m->map->range[n].start),
+					(ull)(m->m.bias + m->map->range[n].end), base(m));
+		}
+}
+
+void report_diffs(FILE *f, struct ptrace_run *r, struct proc *p, const struct walk_result *res)
+{
+	static const char *const kind[] = { "read", "write", "prefetch", "access" };
+	char buf[400];
+
+	for (uint32_t i = 0; i < res->ndiff; i++) {
+		const struct walk_diff *d = &res->diff[i];
+
+		fprintf(f, "wrong: %s: %s of %u bytes at %#llx, the program used %#llx (ip %#llx, log position "
+			"%llu)\n", sym_text(r->sym, p, d->ip, true, buf, sizeof(buf)), kind[d->kind & 3], d->size,
+			(ull)d->got, (ull)d->want, (ull)d->ip, (ull)d->pos);
+	}
+}

@@ -1,0 +1,229 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * walk.c - one thread, from its start state to the end of its stream
+ *
+ * The first instruction is a return address inside ld.so, after the call of the runtime's
+ * constructor. Its callers are on the stack already: they are unwound from the start state
+ * (cfi.c) and become ordinary frames. A thread without a start state begins at a mark.
+ */
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+#include "walk.h"
+
+uint64_t here(const struct walker *w)
+{
+	uint32_t i;
+
+	if (!w->m || !w->pc)
+		return 0;
+	i = w->pc - w->m->code;
+	if (i >= w->m->map->nop)
+		return 0;
+	for (;; i--) {
+		const struct sem_op *o = &w->m->map->op[i];
+
+		if (o->op == SEM_BLOCK && (uint64_t)o->imm < w->m->map->nblock)
+			return w->m->bias + w->m->map->block[o->imm].vaddr;
+		if (!i)
+			return 0;
+	}
+}
+
+const char *place(struct walker *w, uint64_t ip, char *buf, size_t n)
+{
+	return sym_text(w->proc->run ? w->proc->run->sym : NULL, w->proc, ip, false, buf, n);
+}
+
+int lost(struct walker *w, const char *fmt, ...)
+{
+	char what[300], at[200];
+	va_list ap;
+
+	va_start(ap, fmt);
+	vsnprintf(what, sizeof(what), fmt, ap);
+	va_end(ap);
+	snprintf(w->res->why, sizeof(w->res->why), "lost the stream at %s, position %llu: %.300s",
+		 place(w, here(w), at, sizeof(at)), (unsigned long long)log_pos(w->log, w->p), what);
+	w->end = WALK_LOST;
+	return 1;
+}
+
+int log_ended(struct walker *w)
+{
+	const char *why = log_why(w->log);
+
+	if (w->execing && !why && w->p == w->lim) {
+		w->end = WALK_EXIT;
+		return w->end;
+	}
+
+	snprintf(w->res->why, sizeof(w->res->why), "%s", why ? why :
+		 log_clean(w->log) ? "the stream ends without an end event" :
+		 "the stream ends at its last complete chunk (the run was killed, or is still going on)");
+	w->end = WALK_LOG_ENDS;
+	return w->end;
+}
+
+int flush(struct walker *w)
+{
+	struct ptrace_rec *first = w->buf + REC_KEEP;
+	size_t n = w->out - first, keep = n < REC_KEEP ? n : REC_KEEP;
+
+	if (!n)
+		return 0;
+	for (size_t i = 0; i < n; i++) {
+		w->st->reads += first[i].kind == PTRACE_R;
+		w->st->writes += first[i].kind == PTRACE_W;
+		w->st->prefetches += first[i].kind == PTRACE_P;
+	}
+	/* before the sinks, which may change the batch in place */
+	memcpy(w->buf + REC_KEEP - keep, w->out - keep, keep * sizeof(*first));
+	w->out = first;
+	if (w->fn && w->fn(w->ctx, first, n)) {
+		w->end = WALK_CANCELLED;
+		return 1;
+	}
+	return 0;
+}
+
+/* Frames of the callers at the start. The first one that is not known ends it: a return there is
+ * then found in memory. */
+static int start_frames(struct walker *w, const struct run_start *s)
+{
+	uint64_t reg[16], ip = s->rip;
+	struct frame f[64];
+	int n = 0;
+
+	memcpy(reg, s->gpr, sizeof(reg));
+	while (n < 64) {
+		const struct map_leader *l;
+		struct inst *m = mod_at(w, ip);
+		uint32_t check = 0;
+
+		if (!m || cfi_step(m->map, m->bias, &ip, reg, w->mem) <= 0)
+			break;
+		memset(&f[n], 0, sizeof(f[n]));
+		f[n].slot = reg[SEM_RSP] - 8; /* the CFA is the caller's rsp after the return */
+		l = mod_leader(w, ip, &m);
+		if (l && (l->flags & MAP_LEADER_RETURN)) {
+			f[n].m = m;
+			f[n].pc = m->code + l->ops;
+			f[n].flags = leader_flags(m, l, &check);
+			f[n].check = check;
+			f[n].saved[0] = reg[SEM_RBX];
+			f[n].saved[1] = reg[SEM_RBP];
+			memcpy(f[n].saved + 2, reg + SEM_R12, 4 * sizeof(*reg));
+		} else {
+			f[n].flags = FR_OPAQUE;
+		}
+		n++;
+	}
+	w->capframe = 1024;
+	w->frame = xcalloc(w->capframe, sizeof(*w->frame));
+	while (n)
+		w->frame[w->nframe++] = f[--n];
+	return 0;
+}
+
+static void start_registers(struct walker *w, const struct run_start *s)
+{
+	memcpy(w->r, s->gpr, sizeof(s->gpr));
+	w->r[SEM_FSBASE] = s->fsbase;
+	w->r[SEM_GSBASE] = s->gsbase;
+	w->r[SEM_FC] = s->rflags & 1;
+	w->r[SEM_FR] = s->rflags & 0x8d4; /* OF SF ZF AF PF */
+	w->r[SEM_DF] = s->rflags >> 10 & 1;
+}
+
+static int begin(struct walker *w, uint32_t tid)
+{
+	const struct start *s = w->proc->start;
+	const struct map_leader *l;
+	struct inst *m;
+	uint32_t check;
+
+	if (mod_start(w))
+		return 1;
+	if (!s || s->s.tid != tid)
+		return walk_mark(w);
+	start_registers(w, &s->s);
+	if (start_frames(w, &s->s))
+		return 1;
+	l = mod_leader(w, s->s.rip, &m);
+	if (!l || !(l->flags & MAP_LEADER_RETURN))
+		return walk_mark(w);
+	w->m = m;
+	w->pc = m->code + l->ops;
+	return leader_flags(m, l, &check) & FR_RESYNC ? walk_mark(w) : 0;
+}
+
+static int by_count(const void *a, const void *b)
+{
+	const struct walk_place *x = a, *y = b;
+
+	return x->count < y->count ? 1 : x->count > y->count ? -1 : x->ip < y->ip ? -1 : x->ip > y->ip;
+}
+
+static void finish(struct walker *w)
+{
+	struct walk_result *res = w->res;
+	uint64_t raw, disk;
+
+	if (w->end != WALK_CANCELLED) {
+		enum walk_end end = w->end;
+
+		if (!flush(w))
+			w->end = end;
+	}
+	w->st->instructions += w->insns;
+	log_sizes(w->log, &raw, &disk);
+	w->st->log_bytes_raw += raw;
+	w->st->log_bytes_disk += disk;
+	w->st->log_bytes_used += w->p ? log_pos(w->log, w->p) : 0;
+	w->st->missing += w->end == WALK_LOST || (w->end == WALK_LOG_ENDS);
+	w->st->accesses = w->st->reads + w->st->writes + w->st->prefetches;
+	for (uint32_t i = 0; i < w->pcap; i++)
+		if (w->ptab[i].ip)
+			w->ptab[res->nplace++] = w->ptab[i];
+	res->place = w->ptab;
+	if (res->nplace)
+		qsort(res->place, res->nplace, sizeof(*res->place), by_count);
+	res->end = w->end;
+}
+
+int walk_thread(struct proc *p, struct log *log, uint32_t tid, uint16_t index, const struct walk_opts *o,
+		walk_fn fn, void *ctx, struct ptrace_stats *st, struct walk_result *res)
+{
+	struct walker *w = xcalloc(1, sizeof(*w));
+
+	memset(res, 0, sizeof(*res));
+	w->proc = p;
+	w->log = log;
+	w->o = o;
+	w->fn = fn;
+	w->ctx = ctx;
+	w->st = st;
+	w->res = res;
+	w->tid_kind = index;
+	w->buf = xcalloc(REC_KEEP + NREC, sizeof(*w->buf));
+	w->out = w->buf + REC_KEEP;
+	w->outlim = w->buf + REC_KEEP + NREC - REC_ROOM;
+	w->mem = mem_new(p->start, o->memory);
+	if (!begin(w, tid))
+		walk_loop(w);
+	finish(w);
+	mod_free(w);
+	mem_free(w->mem);
+	free(w->frame);
+	free(w->limbo);
+	free(w->buf);
+	free(w);
+	return res->end;
+}
+
+void walk_result_free(struct walk_result *res)
+{
+	free(res->place);
+	memset(res, 0, sizeof(*res));
+}

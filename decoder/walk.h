@@ -1,0 +1,173 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * walk.h - what the files of the walker share
+ *
+ *   walk.c        one thread from start to end: set-up, start state, end
+ *   xlat.c        map ops ─▶ threaded code, a run at a time, on first execution
+ *   walk_loop.c   executes it; everything rare is a call into the files below
+ *   walk_mark.c   marks: where control goes when it came from unknown code
+ *   walk_frame.c  the call stack
+ *   walk_mod.c    modules come and go; run-time address ─▶ place in a map
+ *   walk_vec.c    gathers, masks, string instructions, xsave: groups of records
+ *
+ * Functions that may end the walk return 0 to go on, or nonzero after setting w->end and
+ * w->res->why. w->pc, w->m, w->p and w->lim are current whenever one is called.
+ */
+#ifndef WALK_H
+#define WALK_H
+
+#include "dec.h"
+
+/* One threaded op: the map's op with its handler. Same index as the map's op; h == 0: not translated
+ * yet. SEM_NONE became ZERO where 0 is meant; shifts of scaled operands sit in b's top bits. */
+struct xop {
+	uint16_t h, dst, a, b;
+	int64_t imm;
+};
+_Static_assert(sizeof(struct xop) == 16, "four to a cache line");
+
+#define ZERO SEM_NREGS /* a register that holds 0 */
+#define WALK_NREGS (SEM_NREGS + 8)
+#define B_REG(b) ((b) & 0xfff)
+#define B_SHIFT(b) ((b) >> 12)
+
+/* A module as loaded. Kept after unload: frames may still name it. */
+struct inst {
+	const struct modrec *rec;
+	struct map *map;
+	struct xop *code;
+	uint64_t bias;
+	bool live;
+};
+
+enum { FR_OPAQUE = 1, /* the caller is opaque code: returning leads to a mark */
+       FR_RMARK = 2,  /* the return site begins with a SEM_RMARK */
+       FR_RESYNC = 4, /* the return site writes a RESYNC mark */
+       FR_DEAD = 8 };
+#define NSAVED 6
+struct frame {
+	uint64_t slot;            /* address of the return address */
+	struct xop *pc;           /* where a return leads */
+	struct inst *m;
+	uint64_t saved[NSAVED];   /* rbx, rbp, r12-r15 as the caller had them */
+	uint32_t flags, check;
+};
+#define MAX_FRAMES (4u << 20)
+#define NLIMBO 1024
+
+#define LCACHE 4096
+struct lcache { uint64_t addr; struct inst *m; uint32_t leader; };
+
+#define NREC 16384     /* records in a batch */
+#define REC_KEEP 64    /* of the batch before, for SEM_VCHK */
+#define REC_ROOM 4096  /* records a block may add without a check of its own */
+
+struct walker {
+	uint64_t r[WALK_NREGS];
+	struct xop *pc;
+	struct inst *m;
+	struct log *log;
+	const uint8_t *p, *lim;   /* next byte of the stream, end of what is in memory */
+	struct ptrace_rec *out, *outlim;
+	struct ptrace_rec *buf;   /* REC_KEEP + NREC */
+	uint32_t tid_kind;        /* tid in the position it has in a record */
+	uint64_t insns;
+
+	struct frame *frame;
+	uint32_t nframe, capframe;
+	struct frame *limbo;      /* NLIMBO: frames that were jumped over, a ring */
+	uint32_t nlimbo;
+
+	uint64_t expect;          /* mirrors tcb.expect */
+	bool execing;             /* an execve is under way: if it works, the stream just ends */
+	uint64_t left;            /* ip of the block control left from to unknown code, 0 if none */
+
+	struct proc *proc;
+	struct inst **inst;
+	uint32_t ninst;
+	uint8_t *applied;         /* per module record: already in effect */
+	struct lcache *lc;
+	struct mem *mem;
+	const uint8_t *ro;        /* last read-only bytes used: rolo, ron */
+	uint64_t rolo, ron;
+
+	const struct walk_opts *o;
+	walk_fn fn;
+	void *ctx;
+	struct ptrace_stats *st;
+	struct walk_result *res;
+	enum walk_end end;
+	struct walk_place *ptab;  /* hash of places */
+	uint32_t pcap, pn;
+};
+
+/* walk_loop.c */
+int walk_loop(struct walker *w);
+extern const char *const walk_handler_name[];
+
+/* xlat.c: translates the run that pc is in; sets why on failure */
+int xlat_run(struct walker *w, struct inst *m, struct xop *pc);
+
+/* walk.c */
+int lost(struct walker *w, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+int log_ended(struct walker *w);
+int flush(struct walker *w); /* hands the batch on */
+uint64_t here(const struct walker *w); /* run-time address of the current block, 0 if unknown */
+const char *place(struct walker *w, uint64_t ip, char *buf, size_t n);
+static inline bool need(struct walker *w, size_t n)
+{
+	return (size_t)(w->lim - w->p) >= n || log_need(w->log, &w->p, &w->lim, n);
+}
+
+/* walk_mod.c */
+int mod_apply(struct walker *w, uint32_t index);
+int mod_start(struct walker *w);
+struct inst *mod_at(const struct walker *w, uint64_t addr);
+/* leader at a run-time address; NULL if none */
+const struct map_leader *mod_leader(struct walker *w, uint64_t addr, struct inst **m);
+const struct map_site *mod_site(struct walker *w, uint32_t id, struct inst **m);
+uint32_t return_flags(const struct inst *m, uint32_t op, uint32_t *check);
+uint32_t leader_flags(const struct inst *m, const struct map_leader *l, uint32_t *check);
+void mod_free(struct walker *w);
+
+/* walk_frame.c */
+int frame_push(struct walker *w, struct inst *m, uint32_t op, uint32_t flags, uint32_t check);
+void frame_push_opaque(struct walker *w, uint64_t slot);
+void frame_drop(struct walker *w, uint64_t rsp); /* those whose slot is below rsp */
+int frame_return(struct walker *w, uint64_t slot, uint64_t target); /* ret; target 0 if unknown */
+void frame_restore(struct walker *w, const struct frame *f);
+int frame_resume(struct walker *w, uint32_t i); /* pops all from i on, goes on at its return site */
+
+/* walk_mark.c */
+int walk_mark(struct walker *w);
+int walk_rmark(struct walker *w);
+int walk_syscall(struct walker *w);
+int walk_ijmp(struct walker *w, uint64_t target, uint32_t group);
+int walk_place_opaque(struct walker *w, uint64_t ip);
+
+/* walk_vec.c: the op at pc; leaves pc alone */
+int walk_recvec(struct walker *w);
+int walk_recrep(struct walker *w);
+int walk_recxs(struct walker *w);
+int walk_vchk(struct walker *w, uint64_t back);
+
+/* handlers: enum H_* ------------------------------------------------------------------------ */
+
+/* value ops specialised by width, register-register and register-immediate */
+#define H_VALUE(X) X(ADD) X(SUB) X(AND) X(OR) X(XOR) X(MUL) X(SHL) X(SHR) X(SAR) X(CMPEQ) \
+	X(FC_ADD) X(FC_SUB) X(FR_ADD) X(FR_SUB)
+#define H_UNARY(X) X(MOV) X(SX) X(NOT) X(NEG) X(FR_LOGIC)
+#define H_CC(X) X(0) X(1) X(2) X(3) X(4) X(5) X(6) X(7) X(8) X(9) X(10) X(11) X(12) X(13) X(14) X(15)
+#define H_OTHER(X) X(IMM) X(LEA) X(SEL) X(GENERIC) X(LOG1) X(LOG2) X(LOG4) X(LOG8) X(LOGSX1) \
+	X(LOGSX2) X(LOGSX4) X(REC) X(REC_ROOM) X(RECVEC) X(RECREP) X(RECXS) X(VCHK) X(LOAD) X(STORE) X(LOADRO) \
+	X(BLOCK) X(BLOCKREC) X(JMP) X(JCC_LOG) X(JCC) X(IJMP) X(IJMP_LOG) X(CALL) X(CALLX) X(JMPX) X(RET) \
+	X(RETX) X(SYSCALL) X(HALT) X(RMARK)
+
+#define H_W(X, op, form) X(op##_##form##1) X(op##_##form##2) X(op##_##form##4) X(op##_##form##8)
+#define H_E(n) H_##n,
+#define H_EV(op) H_W(H_E, op, R) H_W(H_E, op, I)
+#define H_EU(op) H_W(H_E, op, U)
+#define H_EC(cc) H_COND##cc,
+enum handler { H_XLAT, H_VALUE(H_EV) H_UNARY(H_EU) H_CC(H_EC) H_OTHER(H_E) H_N };
+
+#endif

@@ -1,0 +1,259 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * walk_mark.c - control came from code that was not followed: the stream says where it is now
+ *
+ *   CALLX, JMPX, a jump that leaves, a return to opaque code
+ *        │
+ *        ▼          EVENT: module records take effect, the process ends; then again
+ *   next mark ────▶ RET: opaque code returned to the newest call that expects it
+ *                   ENTRY: a group entered at rsp = expect
+ *                   ENTRYX: at the rsp in the stream
+ *                   RESYNC: landing pad or returns-twice site, rsp in the stream
+ *
+ * An entry whose rsp is the newest frame's slot is that call arriving. Any other was made by
+ * opaque code: a frame is pushed whose return leads to the next mark. A mark that fits nothing is
+ * loss of sync.
+ */
+#include <stdlib.h>
+#include <string.h>
+#include "walk.h"
+
+static uint32_t rd32(const uint8_t *p)
+{
+	uint32_t v;
+
+	memcpy(&v, p, sizeof(v));
+	return v;
+}
+
+static uint64_t rd64(const uint8_t *p)
+{
+	uint64_t v;
+
+	memcpy(&v, p, sizeof(v));
+	return v;
+}
+
+static void ptab_grow(struct walker *w)
+{
+	struct walk_place *old = w->ptab;
+	uint32_t cap = w->pcap;
+
+	w->pcap = cap ? cap * 2 : 256;
+	w->ptab = xcalloc(w->pcap, sizeof(*w->ptab));
+	for (uint32_t i = 0; i < cap; i++) {
+		uint32_t k = old[i].ip * 0x9e3779b97f4a7c15ull >> 32 & (w->pcap - 1);
+
+		if (!old[i].ip)
+			continue;
+		while (w->ptab[k].ip)
+			k = (k + 1) & (w->pcap - 1);
+		w->ptab[k] = old[i];
+	}
+	free(old);
+}
+
+/* Counts that opaque code ran after the block at ip. */
+int walk_place_opaque(struct walker *w, uint64_t ip)
+{
+	uint32_t k;
+
+	w->st->opaque_entries++;
+	if (!ip)
+		return 0;
+	if (w->pn * 2 >= w->pcap)
+		ptab_grow(w);
+	k = ip * 0x9e3779b97f4a7c15ull >> 32 & (w->pcap - 1);
+	while (w->ptab[k].ip && w->ptab[k].ip != ip)
+		k = (k + 1) & (w->pcap - 1);
+	if (!w->ptab[k].ip) {
+		w->ptab[k].ip = ip;
+		w->pn++;
+	}
+	w->ptab[k].count++;
+	return 0;
+}
+
+/* EVENT at p. Returns 0 to go on with the next mark. */
+static int event(struct walker *w)
+{
+	uint32_t id;
+	uint64_t arg;
+
+	if (!need(w, 12))
+		return log_ended(w);
+	id = rd32(w->p) >> RUN_MARK_ID_SHIFT;
+	arg = rd64(w->p + 4);
+	w->p += 12;
+	switch (id) {
+	case RUN_EV_MODULE:
+		return mod_apply(w, (uint32_t)(arg > UINT32_MAX ? UINT32_MAX : arg));
+	case RUN_EV_EXIT: case RUN_EV_STOP:
+		w->end = id == RUN_EV_EXIT ? WALK_EXIT : WALK_STOP;
+		w->res->arg = arg;
+		return 1;
+	case RUN_EV_EXEC:
+		w->execing = true;
+		return 0;
+	case RUN_EV_UNEXPECTED:
+		w->res->unexpected++;
+		return 0;
+	default:
+		w->p -= 12;
+		return lost(w, "an event of unknown kind %u", id);
+	}
+}
+
+static int entered(struct walker *w, const struct map_site *s, struct inst *m, uint64_t rsp)
+{
+	bool top;
+
+	while (w->nframe && w->frame[w->nframe - 1].slot < rsp)
+		frame_drop(w, rsp);
+	top = w->nframe && w->frame[w->nframe - 1].slot == rsp;
+	if (!top) {
+		if (w->left)
+			walk_place_opaque(w, w->left);
+		w->st->callbacks++;
+		frame_push_opaque(w, rsp);
+	}
+	w->left = 0;
+	w->r[SEM_RSP] = rsp;
+	w->m = m;
+	w->pc = m->code + s->ops;
+	return 0;
+}
+
+/* A RET mark at p, not consumed: the return site's own op does that. */
+static int returned(struct walker *w)
+{
+	uint32_t check = *w->p >> 3;
+
+	for (uint32_t i = w->nframe; i--;) {
+		struct frame *f = &w->frame[i];
+
+		if (f->flags & FR_OPAQUE)
+			continue; /* left by a jump or unwound inside opaque code */
+		if (!(f->flags & FR_RMARK) || f->check != check)
+			break;
+		walk_place_opaque(w, w->left);
+		w->left = 0;
+		return frame_resume(w, i);
+	}
+	return lost(w, "a return mark (check %u) that the newest call does not expect", check);
+}
+
+int walk_mark(struct walker *w)
+{
+	for (;;) {
+		const struct map_site *s;
+		unsigned kind;
+		struct inst *m;
+		uint32_t id;
+		size_t n;
+
+		if (!need(w, 1))
+			return log_ended(w);
+		kind = RUN_MARK_KIND(*w->p);
+		if (kind == RUN_MARK_RET)
+			return returned(w);
+		if (kind == RUN_MARK_EVENT) {
+			if (event(w))
+				return 1;
+			continue;
+		}
+		if (kind != RUN_MARK_ENTRY && kind != RUN_MARK_ENTRYX && kind != RUN_MARK_RESYNC)
+			return lost(w, "a mark of kind %u where an entry or a return was expected", kind);
+		n = kind == RUN_MARK_ENTRY ? 4 : 12;
+		if (!need(w, n))
+			return log_ended(w);
+		id = rd32(w->p) >> RUN_MARK_ID_SHIFT;
+		s = mod_site(w, id, &m);
+		if (!s || s->kind != (kind == RUN_MARK_RESYNC ? MAP_SITE_RESYNC : MAP_SITE_ENTRY))
+			return lost(w, "a mark of kind %u names site %u, which %s", kind, id,
+				    s ? "is of another kind" : "no loaded module has");
+		if (kind == RUN_MARK_ENTRY && !w->expect)
+			return lost(w, "an entry mark without rsp before any call");
+		w->p += n;
+		if (kind == RUN_MARK_RESYNC) {
+			frame_drop(w, rd64(w->p - 8));
+			w->r[SEM_RSP] = rd64(w->p - 8);
+			w->left = 0;
+			w->m = m;
+			w->pc = m->code + s->ops;
+			return 0;
+		}
+		return entered(w, s, m, kind == RUN_MARK_ENTRY ? w->expect : rd64(w->p - 8));
+	}
+}
+
+/* At a SEM_RMARK whose byte is not next. */
+int walk_rmark(struct walker *w)
+{
+	for (;;) {
+		if (!need(w, 1))
+			return log_ended(w);
+		if (*w->p == (uint8_t)w->pc->imm) {
+			w->p++;
+			w->pc++;
+			return 0;
+		}
+		if (RUN_MARK_KIND(*w->p) != RUN_MARK_EVENT)
+			return lost(w, "byte %#x where the return mark %#x was expected", *w->p,
+				    (uint8_t)w->pc->imm);
+		if (event(w))
+			return 1;
+	}
+}
+
+int walk_syscall(struct walker *w)
+{
+	const struct xop *pc = w->pc;
+	struct inst *m = w->m;
+	uint32_t next = SEM_NEXT(pc->imm);
+	const struct map_leader *l;
+
+	for (;;) {
+		if (!need(w, 4))
+			return log_ended(w);
+		if (RUN_MARK_KIND(*w->p) == RUN_MARK_SYSCALL)
+			break;
+		if (RUN_MARK_KIND(*w->p) != RUN_MARK_EVENT)
+			return lost(w, "a mark of kind %u where a system call's was expected",
+				    RUN_MARK_KIND(*w->p));
+		if (event(w))
+			return 1;
+	}
+	if (!need(w, 12))
+		return log_ended(w);
+	w->execing = false;
+	w->r[SEM_RAX] = rd64(w->p + 4);
+	w->p += 12;
+	w->r[SEM_R11] = w->r[SEM_FC] | w->r[SEM_FR] | w->r[SEM_DF] << 10 | 0x202;
+	if (next == NONE32)
+		return lost(w, "a system call that does not come back came back");
+	/* the kernel leaves the return address in rcx (SDM Vol. 2, SYSCALL) */
+	l = map_leader_of(m->map, next);
+	w->r[SEM_RCX] = l ? m->bias + l->vaddr : 0;
+	w->pc = m->code + next;
+	return 0;
+}
+
+/* An indirect jump: to a leader of its own group, or out of it. */
+int walk_ijmp(struct walker *w, uint64_t target, uint32_t group)
+{
+	struct inst *m;
+	const struct map_leader *l = mod_leader(w, target, &m);
+
+	if (l && m == w->m && (l->flags & MAP_LEADER_TARGET)) {
+		uint32_t b = map_block_of(m->map, l->ops);
+
+		if (b != NONE32 && m->map->block[b].group == group) {
+			w->pc = m->code + l->ops;
+			return 0;
+		}
+	}
+	w->expect = w->r[SEM_RSP];
+	w->left = here(w);
+	return walk_mark(w);
+}

@@ -1,0 +1,141 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * walk_mod.c - modules as they come and go; from a run-time address or a mark to its map
+ *
+ * Module records take effect at their event in the stream. Those loaded before the first
+ * instruction have to be known without one: all records up to the first unload are applied at the
+ * start (a module known early harms nothing: none of its addresses has run yet), and an event
+ * for one already applied does nothing.
+ */
+#include <stdlib.h>
+#include <string.h>
+#include "walk.h"
+
+static void flush_caches(struct walker *w)
+{
+	memset(w->lc, 0, LCACHE * sizeof(*w->lc));
+	w->ron = 0;
+}
+
+int mod_apply(struct walker *w, uint32_t index)
+{
+	const struct modrec *rec;
+	struct inst *m;
+
+	if (index >= w->proc->nmod)
+		return lost(w, "the stream names module record %u, modules.bin has %u (damaged or cut)", index,
+			    w->proc->nmod);
+	if (w->applied[index])
+		return 0;
+	w->applied[index] = 1;
+	rec = &w->proc->mod[index];
+	flush_caches(w);
+	for (uint32_t i = 0; i < w->ninst; i++) /* whatever was there is gone */
+		if (w->inst[i]->rec->m.lo < rec->m.hi && rec->m.lo < w->inst[i]->rec->m.hi)
+			w->inst[i]->live = false;
+	if (rec->m.kind != 1 || !rec->map)
+		return 0;
+	m = xcalloc(1, sizeof(*m));
+	m->rec = rec;
+	m->map = rec->map;
+	m->bias = rec->m.bias;
+	m->live = true;
+	m->code = xcalloc(m->map->nop, sizeof(*m->code));
+	w->inst = xrealloc(w->inst, w->ninst + 1, sizeof(*w->inst));
+	w->inst[w->ninst++] = m;
+	return 0;
+}
+
+int mod_start(struct walker *w)
+{
+	w->applied = xcalloc(w->proc->nmod, 1);
+	w->lc = xcalloc(LCACHE, sizeof(*w->lc));
+	for (uint32_t i = 0; i < w->proc->nmod && w->proc->mod[i].m.kind; i++)
+		if (mod_apply(w, i))
+			return 1;
+	return 0;
+}
+
+void mod_free(struct walker *w)
+{
+	for (uint32_t i = 0; i < w->ninst; i++) {
+		free(w->inst[i]->code);
+		free(w->inst[i]);
+	}
+	free(w->inst);
+	free(w->applied);
+	free(w->lc);
+}
+
+struct inst *mod_at(const struct walker *w, uint64_t addr)
+{
+	for (uint32_t i = 0; i < w->ninst; i++)
+		if (w->inst[i]->live && addr >= w->inst[i]->rec->m.lo && addr < w->inst[i]->rec->m.hi)
+			return w->inst[i];
+	return NULL;
+}
+
+const struct map_leader *mod_leader(struct walker *w, uint64_t addr, struct inst **m)
+{
+	struct lcache *c = &w->lc[(addr ^ addr >> 12) % LCACHE];
+	const struct map_leader *l;
+
+	if (c->m && c->addr == addr) {
+		*m = c->m;
+		return &c->m->map->leader[c->leader];
+	}
+	*m = mod_at(w, addr);
+	if (!*m || addr - (*m)->bias > UINT32_MAX)
+		return NULL;
+	l = map_leader((*m)->map, (uint32_t)(addr - (*m)->bias));
+	if (l)
+		*c = (struct lcache){ addr, *m, (uint32_t)(l - (*m)->map->leader) };
+	return l;
+}
+
+const struct map_site *mod_site(struct walker *w, uint32_t id, struct inst **m)
+{
+	for (uint32_t i = 0; i < w->ninst; i++) {
+		struct inst *k = w->inst[i];
+		uint32_t n = id - k->rec->m.site_base;
+
+		if (k->live && id >= k->rec->m.site_base && n < k->map->nsite && k->map->site[n].ops < k->map->nop) {
+			*m = k;
+			return &k->map->site[n];
+		}
+	}
+	return NULL;
+}
+
+/* What stands at a return site: a RET mark (in its ops), or a RESYNC mark, where its stub is shared
+ * with another kind of entry. The return then leads to a SEM_JMPX: not a jump, so it is not executed
+ * as one (a jump sets tcb.expect), only the mark is read. */
+uint32_t return_flags(const struct inst *m, uint32_t op, uint32_t *check)
+{
+	*check = 0;
+	if (op < m->map->nop && m->map->op[op].op == SEM_JMPX)
+		return FR_RESYNC;
+	for (uint32_t i = op; i < op + 2 && i < m->map->nop; i++) {
+		const struct sem_op *o = &m->map->op[i];
+
+		if (o->op == SEM_RMARK) {
+			*check = o->imm & 0x1f;
+			return FR_RMARK;
+		}
+		if (o->op != SEM_BLOCK)
+			break;
+	}
+	return 0;
+}
+
+/* The same for a leader met by address. */
+uint32_t leader_flags(const struct inst *m, const struct map_leader *l, uint32_t *check)
+{
+	uint32_t site = l->flags >> 8;
+
+	*check = 0;
+	if (site < m->map->nsite && m->map->site[site].kind == MAP_SITE_RESYNC &&
+	    m->map->site[site].vaddr == l->vaddr)
+		return FR_RESYNC;
+	return return_flags(m, l->ops, check);
+}

@@ -1,0 +1,215 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * rt.h - what the files of the runtime share; its rules are in README.md
+ *
+ *   rt_init ─▶ rt_env, rt_dir        settings, the run directory
+ *          ├─▶ rt_ring ─▶ rt_spawn   shared memory, ptrace-collect
+ *          ├─▶ rt_mod ─▶ rt_elf, rt_map (─▶ rt_spawn: ptrace-analyze), rt_place, rt_apply
+ *          └─▶ rt_start              start.bin
+ *   rt_entry.S ─▶ rt_hook (system calls), rt_ring (full chunk), rt_sig ─▶ rt_xlat
+ *                    all ─▶ rt_stop  clean stop
+ */
+#ifndef RT_H
+#define RT_H
+
+#include <stdbool.h>
+#include "map.h"
+#include "ring.h"
+#include "rt_off.h"
+#include "rt_sys.h"
+
+#define RT_PATH 1024
+#define RT_PAGE 4096ull
+#define RT_NMOD 1024
+#define RT_NCHILD 4          /* nesting depth of vfork children */
+#define RT_ARENA (32ull << 20)
+
+struct rt_regs {
+	uint64_t gpr[16];
+	uint64_t rip;
+	uint64_t flags;      /* lahf/seto form */
+	uint64_t mask;
+	uint64_t nr;
+};
+enum { RAX, RCX, RDX, RBX, RSP, RBP, RSI, RDI, R8, R9, R10, R11, R12, R13, R14, R15 };
+
+/* kernel's struct sigaction (arch/x86/include/uapi/asm/signal.h) */
+struct rt_ksig {
+	uint64_t handler, flags, restorer, mask;
+};
+
+struct rt_sigview {
+	struct rt_ksig act;  /* what the program installed */
+	uint32_t ours;       /* the kernel has the runtime's handler instead */
+};
+
+struct rt_tcb {
+	struct tcb t;
+	struct rt_regs sv;
+	uint32_t level;      /* 0: the traced thread, n: vfork child at depth n, its log is thrown away */
+	uint64_t chunk;      /* base of the current chunk */
+	uint64_t lp0;        /* log pointer at entry of the last slow system call */
+	struct rt_sigview *sig; /* [65]; a vfork child has a copy, as the kernel has */
+	struct rt_sigview *sig_own;
+};
+
+struct rt_module {
+	uint32_t kind;       /* as in struct run_module; slot free if index is ~0 */
+	uint32_t index;
+	uint32_t reason;
+	uint32_t site_base;
+	uint64_t bias, lo, hi;
+	uint64_t copy, copy_size;
+	const struct map_head *map;
+	uint64_t map_size;
+	uint8_t key[32];
+	uint32_t key_len;
+	bool vdso;
+	bool patched;
+	uint8_t *saved;      /* vDSO: its original bytes */
+	char *path;          /* in the arena */
+};
+
+struct rt {
+	/* settings (rt_env.c) */
+	char **envp;
+	const char *dir_opt, *run_opt, *analyze_opt, *collect_opt, *compress_opt, *home, *xdg;
+	bool verify, oracle;
+	uint32_t nchunks;
+	/* where things are */
+	char self[RT_PATH];     /* directory of this library */
+	char collect[RT_PATH], analyze[RT_PATH];
+	char run[RT_PATH];      /* run directory, absolute */
+	char proc[RT_PATH];     /* this process image's directory in it */
+	char cache[RT_PATH];    /* map cache directory, "" if none is usable */
+	char live[RT_PATH];     /* registry of live processes (rt_dir.c) */
+	bool root;              /* this process made the run directory */
+	uint32_t pid;
+	bool active, stopped;
+	/* memory of ours, all at explicit addresses (rt_place.c) */
+	uint64_t arena, arena_top, arena_end;
+	uint64_t next;          /* next free address of ours */
+	struct ring_head *ring;
+	struct rt_tcb *tcb;     /* of the traced thread */
+	struct rt_tcb *child[RT_NCHILD];
+	struct rt_module *mod;
+	uint32_t nmod, nindex, nsites;
+	struct rt_sigview sig[65];
+};
+extern struct rt rt;
+extern struct rt_regs rt_out; /* state to leave the runtime with at a stop: private memory */
+extern uint32_t rt_rec_kind;  /* RT_REC_*: a child appears at the next real system call */
+extern uint64_t rt_rec_tcb, rt_rec_rsp;
+extern struct rt_sigview *rt_rec_sig;
+
+/* rt_lib.c */
+void *memcpy(void *d, const void *s, size_t n);
+void *memset(void *d, int c, size_t n);
+int memcmp(const void *a, const void *b, size_t n);
+size_t rt_strlen(const char *s);
+bool rt_streq(const char *a, const char *b);
+const char *rt_starts(const char *s, const char *prefix); /* rest of s, or NULL */
+struct rt_str { char *p; size_t n, cap; bool cut; };      /* always terminated */
+struct rt_str rt_str(char *buf, size_t cap);
+void rt_put(struct rt_str *s, const char *t);
+void rt_putu(struct rt_str *s, uint64_t v);
+void rt_putx(struct rt_str *s, uint64_t v, int digits);
+void rt_say(const char *a, const char *b, const char *c, const char *d); /* one line on stderr */
+const char *rt_strerror(long err);
+void *rt_alloc(size_t n);        /* from the arena, zeroed, never freed; NULL when it is used up */
+bool rt_dirname(char *path);     /* cut at the last slash; false if there is none */
+void rt_take_xfsz(void);
+int rt_write_all(int fd, const void *p, size_t n); /* 0 or -errno */
+
+/* rt_maps.c */
+struct rt_vma { uint64_t lo, hi, off, ino; uint32_t dev_major, dev_minor; uint8_t prot; bool priv; const char *path; };
+typedef bool rt_vma_fn(const struct rt_vma *v, void *arg); /* false ends the walk */
+int rt_maps(rt_vma_fn *fn, void *arg); /* 0 or -errno */
+bool rt_ours(uint64_t addr);           /* in memory the runtime mapped */
+
+/* rt_place.c */
+int rt_place_init(void);
+uint64_t rt_place_far(uint64_t size, uint64_t align, int fd, int prot, int flags); /* 0 on failure */
+uint64_t rt_place_near(uint64_t lo, uint64_t hi, uint64_t size);
+
+/* rt_env.c: 0, or -1 after saying why */
+int rt_env(char **envp);
+bool rt_env_oracle(char **envp);
+
+/* rt_dir.c */
+int rt_dir_open(void);
+void rt_dir_register(void);       /* enter the process in the registry of live ones */
+int rt_old_remove(const char *dir); /* rt_old.c */
+void rt_dir_path(char *buf, const char *dir, const char *name);
+
+/* rt_spawn.c */
+int rt_spawn_collector(int memfd);
+int rt_spawn_analyzer(const char *file, const char *out, const char *name);
+
+/* rt_elf.c */
+struct rt_elf { uint8_t key[32]; uint32_t key_len, key_kind; bool textrel; uint64_t vaddr0, lo, hi; };
+int rt_elf_read(int fd, struct rt_elf *e); /* enum run_module_reason */
+uint64_t rt_xxh3(const void *p, size_t n);
+
+/* rt_map.c: maps the module's map; enum run_module_reason */
+int rt_map_get(struct rt_module *m, const struct rt_elf *e, const char *file);
+void rt_map_avoid(const struct rt_module *m, uint32_t vaddr);
+static inline const void *rt_map_sect(const struct map_head *h, int s, uint64_t *n, size_t size)
+{
+	*n = h->sect[s].size / size;
+	return (const uint8_t *)h + h->sect[s].off;
+}
+
+/* rt_apply.c */
+int rt_apply(struct rt_module *m); /* enum run_module_reason */
+void rt_unapply(struct rt_module *m);
+void rt_unapply_all(void);
+
+/* rt_mod.c */
+int rt_mod_start(void);
+struct rt_module *rt_mod_exec(uint64_t addr, uint64_t size);
+uint32_t rt_mod_unmap(uint64_t addr, uint64_t size, uint32_t *index, uint32_t max);
+bool rt_mod_text(uint64_t addr, uint64_t size);   /* touches patched text */
+struct rt_module *rt_mod_at(uint64_t addr);      /* original span */
+struct rt_module *rt_mod_at_copy(uint64_t addr);
+
+/* rt_ring.c */
+int rt_ring_open(void);
+void rt_ring_wait_done(void);
+void rt_ring_kick(void);
+bool rt_ring_dead(void);
+uint64_t rt_ring_pos(const struct rt_tcb *t, uint64_t lp); /* stream position */
+bool rt_in_ring(uint64_t addr);
+void rt_mark(struct rt_tcb *t, uint32_t kind, uint32_t id, uint64_t arg);
+int rt_chunk_full(struct rt_tcb *t);
+
+/* rt_start.c */
+int rt_start_write(const uint64_t *regs);
+
+/* rt_stop.c */
+void rt_stop(uint32_t reason, const struct run_stop_state *st);
+int rt_stop_leave(struct rt_tcb *t, uint32_t reason, uint64_t rip);
+void rt_fork_child(void);
+
+/* rt_xlat.c: the program's state from the state at an interruption. *st->rip etc. filled */
+struct rt_where { uint64_t rip; uint32_t where, module; uint64_t copy_off; };
+void rt_xlat(struct rt_tcb *t, uint64_t *gpr, uint64_t rip, uint64_t *rflags, struct rt_where *w);
+uint64_t rt_rflags(uint64_t rflags, uint64_t lahf);
+
+/* rt_sig.c */
+int rt_sig_init(void);
+void rt_sig_restore(struct rt_sigview *sig);
+long rt_sig_action(struct rt_tcb *t, long sig, uint64_t act, uint64_t old, uint64_t size);
+
+/* rt_hook.c */
+int rt_syscall(struct rt_tcb *t);
+int rt_syscall_post(struct rt_tcb *t);
+
+/* rt_entry.S */
+extern char rt_full_entry[], rt_full_saved[], rt_full_end[];
+extern char rt_sys_entry[], rt_sys_nr[], rt_sys_flags[], rt_sys_after[], rt_sys_end[];
+extern char rt_slow_entry[], rt_slow_saved[], rt_real_after[], rt_real_done[], rt_finish[], rt_finish_end[];
+extern char rt_child[], rt_child_end[], rt_text_lo[], rt_text_hi[];
+extern char rt_sig_entry[], rt_restorer[], rt_stack_top[];
+
+#endif

@@ -1,0 +1,330 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * rt_entry.S - where control enters and leaves the runtime
+ *
+ *   ld.so ──▶ rt_ctor ──▶ rt_init() ──▶ back to ld.so, whose return site is patched by then
+ *
+ *   copy ──▶ rt_full_entry ──▶ rt_chunk_full() ──▶ tcb.resume
+ *   copy ──▶ rt_sys_entry: ordinary call ─────────▶ mark ─▶ tcb.resume
+ *                 └─▶ rt_slow_entry ──▶ rt_syscall() ─┬─▶ rt_finish ─▶ tcb.resume
+ *                                                     ├─▶ rt_real: the call itself ─▶ rt_syscall_post()
+ *                                                     │        └─▶ rt_child (fork, vfork)
+ *                                                     └─▶ rt_leave ─▶ original text
+ *   kernel ──▶ rt_sig_entry ──▶ rt_signal() ──▶ the program's handler, or back through sigreturn
+ *
+ * A signal may arrive between any two instructions while the program's mask is in force.
+ * Therefore rsp is the program's at all those places, no memory of its stack is touched, and
+ * the labels below let rt_xlat.c rebuild the program's registers at each of them. The
+ * runtime's C code runs with every signal blocked, on its own stack.
+ */
+#include "rt_off.h"
+
+#define SV(r) %gs:(T_SV + r)
+#define OUT(r) rt_out + r(%rip)
+#define NR_RT_SIGPROCMASK 14
+#define NR_ARCH_PRCTL 158
+#define ARCH_SET_GS 0x1001
+#define SIG_SETMASK 2
+
+	.macro save_all
+	mov %rcx, SV(R_RCX)
+	mov %rdx, SV(R_RDX)
+	mov %rbx, SV(R_RBX)
+	mov %rsp, SV(R_RSP)
+	mov %rbp, SV(R_RBP)
+	mov %rsi, SV(R_RSI)
+	mov %rdi, SV(R_RDI)
+	mov %r8, SV(R_R8)
+	mov %r9, SV(R_R9)
+	mov %r10, SV(R_R10)
+	mov %r11, SV(R_R11)
+	mov %r12, SV(R_R12)
+	mov %r13, SV(R_R13)
+	mov %r14, SV(R_R14)
+	mov %r15, SV(R_R15)
+	mov %rax, SV(R_RAX)
+	.endm
+
+	/* everything but rsp; flags first, they need rax */
+	.macro load_all
+	mov SV(R_FLAGS), %rax
+	add $0x7f, %al
+	sahf
+	mov SV(R_RCX), %rcx
+	mov SV(R_RDX), %rdx
+	mov SV(R_RBX), %rbx
+	mov SV(R_RBP), %rbp
+	mov SV(R_RSI), %rsi
+	mov SV(R_RDI), %rdi
+	mov SV(R_R8), %r8
+	mov SV(R_R9), %r9
+	mov SV(R_R10), %r10
+	mov SV(R_R11), %r11
+	mov SV(R_R12), %r12
+	mov SV(R_R13), %r13
+	mov SV(R_R14), %r14
+	mov SV(R_R15), %r15
+	mov SV(R_RAX), %rax
+	.endm
+
+	.macro block_signals
+	mov $NR_RT_SIGPROCMASK, %eax
+	mov $SIG_SETMASK, %edi
+	lea rt_allmask(%rip), %rsi
+	mov %gs:T_SELF, %rdx
+	add $(T_SV + R_MASK), %rdx
+	mov $8, %r10d
+	syscall
+	.endm
+
+	.macro unblock_signals
+	mov SV(R_RSP), %rsp
+	mov $NR_RT_SIGPROCMASK, %eax
+	mov $SIG_SETMASK, %edi
+	mov %gs:T_SELF, %rsi
+	add $(T_SV + R_MASK), %rsi
+	xor %edx, %edx
+	mov $8, %r10d
+	syscall
+	.endm
+
+	/* C code expects DF clear; the program may have set it */
+	.macro call_c func
+	mov %gs:T_STACK, %rsp
+	pushfq
+	cld
+	mov %gs:T_SELF, %rdi
+	call \func
+	popfq
+	.endm
+
+	.macro label name
+	.hidden \name
+	.globl \name
+\name:
+	.endm
+
+	.section .init_array, "aw", @init_array
+	.balign 8
+	.quad rt_ctor
+
+	.text
+label rt_text_lo
+
+/* rt_ctor(argc, argv, envp): called by ld.so. On return every caller-saved register is zero and
+ * RFLAGS is what xor leaves, so that the start state in start.bin is exact. */
+label rt_ctor
+	lea rt_ctor_regs(%rip), %rax
+	mov %rbx, R_RBX(%rax)
+	mov %rbp, R_RBP(%rax)
+	mov %r12, R_R12(%rax)
+	mov %r13, R_R13(%rax)
+	mov %r14, R_R14(%rax)
+	mov %r15, R_R15(%rax)
+	lea 8(%rsp), %rcx
+	mov %rcx, R_RSP(%rax)
+	mov (%rsp), %rcx
+	mov %rcx, R_RIP(%rax)
+	/* the C code must not disturb the stack below rsp: it is part of the start state */
+	mov %rsp, %rbx
+	lea rt_stack_top(%rip), %rsp
+	mov %rdx, %rdi
+	mov %rax, %rsi
+	call rt_init
+	mov %rbx, %rsp
+	mov rt_ctor_regs + R_RBX(%rip), %rbx
+	test %eax, %eax
+	jnz 2f
+1:	xor %ecx, %ecx
+	xor %edx, %edx
+	xor %esi, %esi
+	xor %edi, %edi
+	xor %r8d, %r8d
+	xor %r9d, %r9d
+	xor %r10d, %r10d
+	xor %r11d, %r11d
+	xor %eax, %eax
+	ret
+2:	/* PTRACE_ORACLE: tell the single-stepping parent that the trace starts here */
+	movabs $0x5054524143455354, %rax
+	mov (%rsp), %rdi
+	lea 8(%rsp), %rsi
+	int3
+	jmp 1b
+
+label rt_full_entry
+	mov %r15, %gs:T_LP
+	save_all
+	lahf
+	seto %al
+	mov %rax, SV(R_FLAGS)
+label rt_full_saved
+	block_signals
+	call_c rt_chunk_full
+	test %eax, %eax
+	jnz rt_leave
+	unblock_signals
+	load_all
+	jmp *%gs:T_RESUME
+label rt_full_end
+
+label rt_sys_entry
+	mov %r15, %gs:T_LP
+	mov %rax, SV(R_NR)
+label rt_sys_nr
+	mov %rax, %rcx
+	lahf
+	seto %al
+	mov %rax, SV(R_FLAGS)
+label rt_sys_flags
+	cmp $RT_NSYS, %rcx
+	jae 1f
+	lea rt_special(%rip), %rax
+	cmpb $0, (%rax, %rcx)
+	jne rt_slow_entry
+1:	mov SV(R_FLAGS), %rax
+	add $0x7f, %al
+	sahf
+	mov %rcx, %rax
+	syscall
+label rt_sys_after
+	/* no flag changes from here on: the kernel returns the program's, and r11 is a copy of them */
+	mov SV(R_NR), %rcx
+	lea 5(, %rcx, 8), %ecx		/* RUN_MARK_SYSCALL | nr << RUN_MARK_ID_SHIFT */
+	mov %ecx, (%r15)
+	mov %rax, 4(%r15)
+	lea 12(%r15), %r15
+	mov %gs:T_TARGET, %rcx
+	jmp *%gs:T_RESUME
+label rt_sys_end
+
+label rt_slow_entry
+	mov SV(R_NR), %rax
+	save_all
+label rt_slow_saved
+	block_signals
+	call_c rt_syscall
+3:	cmp $RT_DO_REAL, %eax
+	je rt_real
+	ja rt_leave
+label rt_finish
+	unblock_signals
+	load_all
+	jmp *%gs:T_RESUME
+label rt_finish_end
+
+rt_real:
+	unblock_signals
+	load_all
+	syscall
+label rt_real_after
+	test %rax, %rax
+	jnz 4f
+	cmpl $RT_REC_NONE, rt_rec_kind(%rip)
+	jne rt_child
+4:	mov %rax, SV(R_RAX)
+label rt_real_done
+	block_signals
+	call_c rt_syscall_post
+	jmp 3b
+
+/* A new process. Its registers are in the saved set; only rsp may differ (a new stack). The TCB
+ * that gs names is the parent's and must not be written. */
+label rt_child
+	mov %rsp, rt_rec_rsp(%rip)
+	cmpl $RT_REC_VFORK, rt_rec_kind(%rip)
+	je 5f
+	mov $NR_RT_SIGPROCMASK, %eax
+	mov $SIG_SETMASK, %edi
+	lea rt_allmask(%rip), %rsi
+	lea OUT(R_MASK), %rdx
+	mov $8, %r10d
+	syscall
+	lea rt_stack_top(%rip), %rsp
+	pushfq
+	cld
+	call rt_fork_child
+	popfq
+	jmp rt_leave
+5:	mov $NR_ARCH_PRCTL, %eax
+	mov $ARCH_SET_GS, %edi
+	mov rt_rec_tcb(%rip), %rsi
+	syscall
+	mov %rsp, SV(R_RSP)
+	load_all
+	jmp *%gs:T_RESUME
+label rt_child_end
+
+/* The program goes on in its original text, untraced. Nothing here depends on gs. */
+label rt_leave
+	mov OUT(R_RSP), %rsp
+	mov $NR_RT_SIGPROCMASK, %eax
+	mov $SIG_SETMASK, %edi
+	lea OUT(R_MASK), %rsi
+	xor %edx, %edx
+	mov $8, %r10d
+	syscall
+	mov OUT(R_FLAGS), %rax
+	add $0x7f, %al
+	sahf
+	mov OUT(R_RCX), %rcx
+	mov OUT(R_RDX), %rdx
+	mov OUT(R_RBX), %rbx
+	mov OUT(R_RBP), %rbp
+	mov OUT(R_RSI), %rsi
+	mov OUT(R_RDI), %rdi
+	mov OUT(R_R8), %r8
+	mov OUT(R_R9), %r9
+	mov OUT(R_R10), %r10
+	mov OUT(R_R11), %r11
+	mov OUT(R_R12), %r12
+	mov OUT(R_R13), %r13
+	mov OUT(R_R14), %r14
+	mov OUT(R_R15), %r15
+	mov OUT(R_RAX), %rax
+	jmp *OUT(R_RIP)
+
+/* Installed with every signal in its mask, so it never nests. The handler that is jumped to
+ * finds the frame, the registers and the stack as the kernel made them. */
+label rt_sig_entry
+	mov %rsp, %rax
+	lea rt_sigstack_top(%rip), %rsp
+	push %rax
+	push %rdi
+	push %rsi
+	push %rdx
+	call rt_signal
+	pop %rdx
+	pop %rsi
+	pop %rdi
+	pop %rsp
+	test %rax, %rax
+	jz 6f
+	mov %rax, %r11
+	xor %eax, %eax
+	jmp *%r11
+6:	ret
+
+label rt_restorer
+	mov $15, %eax		/* rt_sigreturn */
+	syscall
+label rt_text_hi
+
+	.section .rodata
+rt_allmask:
+	.quad -1
+
+	.bss
+	.balign 64
+rt_ctor_regs:
+	.skip 0x100
+	.skip 65536
+label rt_stack_top
+	.skip 64
+	.skip 32768
+rt_sigstack_top:
+	.skip 64
+	.hidden rt_out, rt_rec_kind, rt_rec_tcb, rt_rec_rsp, rt_special
+	.hidden rt_init, rt_chunk_full, rt_syscall, rt_syscall_post, rt_fork_child, rt_signal
+
+	.section .note.GNU-stack, "", @progbits

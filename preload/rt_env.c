@@ -1,0 +1,127 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * rt_env.c - settings from the environment (libptrace_rt(7))
+ *
+ * The environment is copied into the arena: programs overwrite theirs (setproctitle), and
+ * ptrace-analyze must be started with it at a later dlopen. The program's own stays as it is.
+ */
+#include "rt.h"
+
+static const char *get(char **envp, const char *name)
+{
+	for (; *envp; envp++) {
+		const char *v = rt_starts(*envp, name);
+
+		if (v && *v == '=')
+			return v + 1;
+	}
+	return NULL;
+}
+
+bool rt_env_oracle(char **envp)
+{
+	const char *v = get(envp, "PTRACE_ORACLE");
+
+	return v && rt_streq(v, "1");
+}
+
+static int env_copy(char **envp)
+{
+	size_t n = 0, bytes = 0;
+	char *p;
+
+	while (envp[n])
+		bytes += rt_strlen(envp[n++]) + 1;
+	rt.envp = rt_alloc((n + 1) * sizeof(char *));
+	p = rt_alloc(bytes + 1);
+	if (!rt.envp || !p) {
+		rt_say("the environment is too large; running untraced", NULL, NULL, NULL);
+		return -1;
+	}
+	for (size_t i = 0; i < n; i++) {
+		size_t len = rt_strlen(envp[i]) + 1;
+
+		rt.envp[i] = memcpy(p, envp[i], len);
+		p += len;
+	}
+	return 0;
+}
+
+static int refuse(const char *name, const char *value, const char *why)
+{
+	char buf[256];
+	struct rt_str s = rt_str(buf, sizeof(buf));
+
+	rt_put(&s, name);
+	rt_put(&s, "=");
+	rt_put(&s, value);
+	rt_say(buf, ": ", why, "; running untraced");
+	return -1;
+}
+
+static int env_flag(const char *name, bool *to)
+{
+	const char *v = get(rt.envp, name);
+
+	if (!v || !*v || rt_streq(v, "0"))
+		*to = false;
+	else if (rt_streq(v, "1"))
+		*to = true;
+	else
+		return refuse(name, v, "use 0 or 1");
+	return 0;
+}
+
+static int env_ring(void)
+{
+	const char *v = get(rt.envp, "PTRACE_RING"), *p = v;
+	uint32_t n = 0;
+
+	rt.nchunks = 4;
+	if (!v || !*v)
+		return 0;
+	for (; *p >= '0' && *p <= '9' && n < 1000; p++)
+		n = n * 10 + (*p - '0');
+	if (*p || n < 2 || n > RING_MAX)
+		return refuse("PTRACE_RING", v, "use a number of chunks from 2 to 64");
+	rt.nchunks = n;
+	return 0;
+}
+
+static int env_modes(void)
+{
+	const char *v = get(rt.envp, "PTRACE_MODE");
+
+	if (v && rt_streq(v, "fast"))
+		return refuse("PTRACE_MODE", v, "not available in this version, use hifi");
+	if (v && *v && !rt_streq(v, "hifi"))
+		return refuse("PTRACE_MODE", v, "unknown mode, use hifi");
+	v = get(rt.envp, "PTRACE_CF");
+	if (v && rt_streq(v, "pt"))
+		return refuse("PTRACE_CF", v, "no Intel PT support in this version, use auto or soft");
+	if (v && *v && !rt_streq(v, "auto") && !rt_streq(v, "soft"))
+		return refuse("PTRACE_CF", v, "unknown, use auto or soft");
+	v = get(rt.envp, "PTRACE_PTWRITE");
+	if (v && *v && !rt_streq(v, "0"))
+		return refuse("PTRACE_PTWRITE", v, "needs PTRACE_CF=pt, which this version does not have");
+	v = get(rt.envp, "PTRACE_COMPRESS");
+	if (v && *v && !rt_streq(v, "lz4") && !rt_streq(v, "zstd") && !rt_streq(v, "none"))
+		return refuse("PTRACE_COMPRESS", v, "unknown, use lz4, zstd or none");
+	rt.compress_opt = v && *v ? v : "lz4";
+	return 0;
+}
+
+int rt_env(char **envp)
+{
+	if (env_copy(envp) || env_modes() || env_ring() || env_flag("PTRACE_VERIFY", &rt.verify))
+		return -1;
+	rt.dir_opt = get(rt.envp, "PTRACE_DIR");
+	if (!rt.dir_opt || !*rt.dir_opt)
+		rt.dir_opt = "run.dir";
+	rt.run_opt = get(rt.envp, "PTRACE_RUN");
+	rt.analyze_opt = get(rt.envp, "PTRACE_ANALYZE");
+	rt.collect_opt = get(rt.envp, "PTRACE_COLLECT");
+	rt.home = get(rt.envp, "HOME");
+	rt.xdg = get(rt.envp, "XDG_CACHE_HOME");
+	return 0;
+}

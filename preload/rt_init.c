@@ -1,0 +1,127 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * rt_init.c - the constructor's C part: everything between ld.so's call and its return
+ *
+ * Whatever fails, the program runs, untraced, after one line that says why. The order makes
+ * that possible: patched text is the last thing that is put in place but for start.bin, and
+ * is taken out again when that cannot be written.
+ */
+#include "rt.h"
+
+struct rt rt;
+
+static bool find_self(const struct rt_vma *v, void *arg)
+{
+	(void)arg;
+	if ((uint64_t)rt_text_lo < v->lo || (uint64_t)rt_text_lo >= v->hi)
+		return true;
+	rt_dir_path(rt.self, v->path, "");
+	return false;
+}
+
+/* a tool next to the library, or in the bin directory of the same installation */
+static bool find_tool(char *to, const char *opt, const char *name)
+{
+	static const char *const where[] = { "", "../bin/", "../../bin/", "../../../bin/" };
+
+	if (opt && *opt) {
+		rt_dir_path(to, opt, "");
+		return true;
+	}
+	for (size_t i = 0; i < sizeof(where) / sizeof(where[0]); i++) {
+		struct rt_str s = rt_str(to, RT_PATH);
+
+		rt_put(&s, rt.self);
+		rt_put(&s, "/");
+		rt_put(&s, where[i]);
+		rt_put(&s, name);
+		if (!s.cut && !rt_err(rt_sc(__NR_access, to, 1)))
+			return true;
+	}
+	to[0] = 0;
+	return false;
+}
+
+static int find_tools(void)
+{
+	if (rt_maps(find_self, NULL) || !rt_dirname(rt.self)) {
+		rt_say("cannot find the path of libptrace_rt.so; running untraced", NULL, NULL, NULL);
+		return -1;
+	}
+	if (!find_tool(rt.collect, rt.collect_opt, "ptrace-collect")) {
+		rt_say("cannot find ptrace-collect next to ", rt.self,
+		       "/libptrace_rt.so (set PTRACE_COLLECT); running untraced", NULL);
+		return -1;
+	}
+	if (!rt.analyze_opt || !rt_streq(rt.analyze_opt, "never"))
+		find_tool(rt.analyze, rt.analyze_opt, "ptrace-analyze");
+	return 0;
+}
+
+static void give_up(const char *what, int err)
+{
+	rt_unapply_all();
+	rt.stopped = true;
+	rt.ring->stop_reason = RUN_STOP_UNSUPPORTED;
+	__atomic_store_n(&rt.ring->state, RING_STOP, __ATOMIC_RELEASE);
+	rt_ring_wait_done();
+	rt_say(what, rt.proc, ": ", rt_strerror(err));
+}
+
+static int begin(const uint64_t *regs)
+{
+	uint64_t gs = 0;
+	int r;
+
+	rt_sc(__NR_arch_prctl, 0x1004 /* ARCH_GET_GS */, &gs);
+	if (gs) {
+		rt_say("the program uses %gs; running untraced", NULL, NULL, NULL);
+		return -1;
+	}
+	if (rt_dir_open() || rt_ring_open())
+		return -1;
+	r = rt_mod_start();
+	if (r) {
+		give_up(r == -ENOENT ? "no module could be analysed, running untraced: see " :
+				       "cannot record the modules, running untraced: ", r);
+		return -1;
+	}
+	r = rt_start_write(regs);
+	if (r) {
+		give_up("cannot write the start state, running untraced: ", r);
+		return -1;
+	}
+	return 0;
+}
+
+static void start(char **envp, const uint64_t *regs)
+{
+	if (rt_place_init()) {
+		rt_say("no address space for the runtime; running untraced", NULL, NULL, NULL);
+		return;
+	}
+	if (rt_env(envp) || find_tools() || begin(regs))
+		return;
+	rt_sig_init();
+	rt.tcb->t.r15 = regs[R15];
+	if (rt_err(rt_sc(__NR_arch_prctl, 0x1001 /* ARCH_SET_GS */, rt.tcb))) {
+		give_up("cannot set the gs base, running untraced: ", -EPERM);
+		rt_sig_restore(rt.sig);
+		return;
+	}
+	rt.active = true;
+}
+
+/* regs: hardware order, then rip; what rt_ctor returns with. 1: the oracle's marker is wanted */
+int rt_init(char **envp, const uint64_t *regs)
+{
+	uint64_t all = ~0ull, mask = 0;
+
+	if (rt_env_oracle(envp))
+		return 1;
+	rt.pid = (uint32_t)rt_getpid();
+	rt_sc(__NR_rt_sigprocmask, 2, &all, &mask, 8);
+	start(envp, regs);
+	rt_sc(__NR_rt_sigprocmask, 2, &mask, 0, 8);
+	return 0;
+}

@@ -1,0 +1,178 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * rt_map.c - finds the map of a module in the cache, has it made, checks it, maps it
+ *
+ *   cache/KEY-VERSION[-v].ptmap         as made by ptrace-analyze
+ *   cache/KEY-VERSION[-v].ptmap.avoid   link-time addresses (hex, a line each) entered unexpectedly
+ *   run.dir/maps/KEY.ptmap              link to (or copy of) the one used
+ *
+ * A map that does not check out is made once more, then the module stays opaque.
+ */
+#include "rt.h"
+
+static void put_key(struct rt_str *s, const struct rt_module *m)
+{
+	for (uint32_t i = 0; i < m->key_len; i++)
+		rt_putx(s, m->key[i], 2);
+}
+
+static bool cache_path(const struct rt_module *m, char *buf)
+{
+	struct rt_str s = rt_str(buf, RT_PATH);
+
+	rt_put(&s, rt.cache);
+	rt_put(&s, "/");
+	put_key(&s, m);
+	rt_put(&s, "-");
+	rt_putu(&s, MAP_VERSION);
+	rt_put(&s, rt.verify ? "-v.ptmap" : ".ptmap");
+	return !s.cut;
+}
+
+static bool check(const struct map_head *h, uint64_t size, const struct rt_module *m, const struct rt_elf *e)
+{
+	static const uint16_t unit[MAP_NSECTIONS] = {
+		[MAP_COPY] = 1, [MAP_FIXUPS] = sizeof(struct map_fixup), [MAP_PATCHES] = sizeof(struct map_patch),
+		[MAP_RANGES] = sizeof(struct map_range), [MAP_XLAT] = sizeof(struct map_xlat),
+		[MAP_SEGS] = sizeof(struct map_seg),
+	};
+
+	if (size < sizeof(*h) || h->magic != MAP_MAGIC || h->version != MAP_VERSION ||
+	    h->head_xxh3 != rt_xxh3(h, offsetof(struct map_head, head_xxh3)))
+		return false;
+	if (h->key_len != m->key_len || memcmp(h->key, m->key, m->key_len) || h->key_kind != e->key_kind ||
+	    !(h->flags & MAP_F_VERIFY) != !rt.verify)
+		return false;
+	for (int i = 0; i < MAP_NSECTIONS; i++)
+		if (h->sect[i].off > size || h->sect[i].size > size - h->sect[i].off ||
+		    (unit[i] && h->sect[i].off % 8))
+			return false;
+	return h->vaddr_lo <= h->vaddr_hi && h->vaddr_lo == e->lo;
+}
+
+/* RUN_MOD_OK with m->map set, or why not */
+static int load(struct rt_module *m, const struct rt_elf *e, const char *path)
+{
+	long fd = rt_open(path, O_RDONLY, 0);
+	struct stat st;
+	uint64_t at;
+
+	if (rt_err(fd))
+		return RUN_MOD_NO_MAP;
+	if (rt_err(rt_fstat((int)fd, &st)) || st.st_size < (long)sizeof(struct map_head)) {
+		rt_close((int)fd);
+		return RUN_MOD_MISMATCH;
+	}
+	at = rt_place_far(st.st_size, RT_PAGE, (int)fd, PROT_READ, MAP_PRIVATE);
+	rt_close((int)fd);
+	if (!at)
+		return RUN_MOD_NO_ROOM;
+	if (!check((const void *)at, st.st_size, m, e)) {
+		rt_munmap(at, (st.st_size + RT_PAGE - 1) & ~(RT_PAGE - 1));
+		return RUN_MOD_MISMATCH;
+	}
+	m->map = (const void *)at;
+	m->map_size = st.st_size;
+	return RUN_MOD_OK;
+}
+
+static int make(const struct rt_module *m, const char *path, const char *file)
+{
+	char tmp[RT_PATH];
+	struct rt_str s = rt_str(tmp, sizeof(tmp));
+	int r;
+
+	if (!rt.analyze[0])
+		return -ENOENT;
+	rt_put(&s, path);
+	rt_put(&s, ".");
+	rt_putu(&s, rt.pid);
+	r = s.cut ? -ENAMETOOLONG : rt_spawn_analyzer(file, tmp, m->path);
+	if (!r)
+		r = (int)rt_sc(__NR_rename, tmp, path);
+	if (r)
+		rt_sc(__NR_unlink, tmp);
+	return r;
+}
+
+static int copy_file(const struct rt_module *m, const char *to)
+{
+	long fd = rt_open(to, O_WRONLY | O_CREAT | O_EXCL, 0666);
+	int r;
+
+	if (fd == -EEXIST)
+		return 0;
+	if (rt_err(fd))
+		return (int)fd;
+	r = rt_write_all((int)fd, m->map, m->map_size);
+	rt_close((int)fd);
+	if (r)
+		rt_sc(__NR_unlink, to);
+	return r;
+}
+
+/* the run directory must hold every map used: it is self-contained */
+static int keep(const struct rt_module *m, const char *path)
+{
+	char to[RT_PATH], tmp[RT_PATH];
+	struct rt_str s = rt_str(to, sizeof(to));
+	long r;
+
+	rt_put(&s, rt.run);
+	rt_put(&s, "/maps/");
+	put_key(&s, m);
+	rt_put(&s, ".ptmap");
+	if (s.cut)
+		return -ENAMETOOLONG;
+	r = rt_sc(__NR_link, path, to);
+	if (!r || r == -EEXIST)
+		return 0;
+	s = rt_str(tmp, sizeof(tmp));
+	rt_put(&s, to);
+	rt_put(&s, ".");
+	rt_putu(&s, rt.pid);
+	r = copy_file(m, tmp);
+	if (!r)
+		r = rt_sc(__NR_rename, tmp, to);
+	return (int)r;
+}
+
+int rt_map_get(struct rt_module *m, const struct rt_elf *e, const char *file)
+{
+	char path[RT_PATH];
+	int r;
+
+	if (!cache_path(m, path))
+		return RUN_MOD_NO_MAP;
+	r = load(m, e, path);
+	if (r == RUN_MOD_NO_MAP || r == RUN_MOD_MISMATCH) {
+		if (make(m, path, file))
+			return RUN_MOD_NO_MAP;
+		r = load(m, e, path);
+	}
+	if (!r && keep(m, path)) {
+		rt_munmap((uint64_t)m->map, (m->map_size + RT_PAGE - 1) & ~(RT_PAGE - 1));
+		m->map = NULL;
+		r = RUN_MOD_NO_ROOM;
+	}
+	return r;
+}
+
+void rt_map_avoid(const struct rt_module *m, uint32_t vaddr)
+{
+	char path[RT_PATH + 16], line[16];
+	struct rt_str s, l = rt_str(line, sizeof(line));
+	long fd;
+
+	if (!cache_path(m, path))
+		return;
+	s = (struct rt_str){ path, rt_strlen(path), sizeof(path), false };
+	rt_put(&s, ".avoid");
+	rt_putx(&l, vaddr, 8);
+	rt_put(&l, "\n");
+	fd = rt_open(path, O_WRONLY | O_CREAT | O_APPEND, 0666);
+	if (rt_err(fd))
+		return;
+	rt_write_all((int)fd, line, l.n);
+	rt_close((int)fd);
+}

@@ -1,0 +1,298 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * rt_mod.c - the modules of the process: found, traced or left opaque, recorded in modules.bin
+ *
+ * A module is a run of mappings of one file in /proc/self/maps with an executable one among
+ * them. This needs nothing of ld.so's data and finds what other loaders mapped as well. Its
+ * bias is the address of file offset 0 less that offset's link-time address.
+ */
+#include "rt.h"
+
+#define MAX_CAND 256
+
+struct cand {
+	uint64_t lo, hi;     /* mapping of offset 0; end of the last mapping seen */
+	uint64_t ino;
+	uint32_t major, minor;
+	bool exec;
+	char path[RT_PATH];
+};
+struct scan {
+	struct cand *c;
+	uint32_t n;
+	uint64_t want;       /* only the candidate that maps this address executable, 0: all */
+};
+
+static bool scan_vma(const struct rt_vma *v, void *arg)
+{
+	struct scan *s = arg;
+	struct cand *c = s->n ? &s->c[s->n - 1] : NULL;
+	bool vdso = rt_streq(v->path, "[vdso]");
+
+	if ((v->path[0] != '/' && !vdso) || rt_ours(v->lo))
+		return true;
+	if (!c || v->off == 0 || c->ino != v->ino || c->major != v->dev_major || c->minor != v->dev_minor) {
+		if (c && !c->exec)
+			s->n--; /* no code in it */
+		if (v->off || s->n >= MAX_CAND)
+			return true;
+		c = &s->c[s->n++];
+		c->lo = v->lo;
+		c->ino = v->ino;
+		c->major = v->dev_major;
+		c->minor = v->dev_minor;
+		c->exec = false;
+		rt_dir_path(c->path, v->path, "");
+	}
+	c->hi = v->hi;
+	if (v->prot & PROT_EXEC) {
+		c->exec = true;
+		if (s->want >= v->lo && s->want < v->hi)
+			return false;
+	}
+	return true;
+}
+
+static struct scan *scan(uint64_t want)
+{
+	static struct scan s;
+
+	if (!s.c)
+		s.c = rt_alloc(MAX_CAND * sizeof(struct cand));
+	s.n = 0;
+	s.want = want;
+	if (!s.c || rt_maps(scan_vma, &s))
+		return NULL;
+	if (s.n && !s.c[s.n - 1].exec)
+		s.n--;
+	return &s;
+}
+
+static int record(const struct rt_module *m, uint32_t kind, uint32_t index)
+{
+	uint64_t buf[(sizeof(struct run_module) + RT_PATH + 16) / 8];
+	struct run_module *r = (void *)buf;
+	char path[RT_PATH];
+	size_t n = rt_strlen(m->path) + 1;
+	long fd;
+	int err;
+
+	memset(buf, 0, sizeof(buf));
+	r->magic = RUN_MODULE_MAGIC;
+	r->size = (sizeof(*r) + n + 7) & ~7u;
+	r->index = index;
+	r->kind = kind;
+	r->bias = m->bias;
+	r->copy_base = kind == 1 ? m->copy : 0;
+	r->lo = m->lo;
+	r->hi = m->hi;
+	r->site_base = m->site_base;
+	r->reason = m->reason;
+	memcpy(r->key, m->key, sizeof(r->key));
+	r->key_len = m->key_len;
+	r->path_len = n;
+	memcpy(r + 1, m->path, n);
+	r->xxh3 = rt_xxh3(r, r->size);
+	rt_dir_path(path, rt.proc, "modules.bin");
+	fd = rt_open(path, O_WRONLY | O_CREAT | O_APPEND, 0666);
+	if (rt_err(fd))
+		return (int)fd;
+	err = rt_write_all((int)fd, r, r->size);
+	rt_close((int)fd);
+	return err;
+}
+
+/* the vDSO is no file: its image goes into the run directory and is analysed there */
+static int vdso_file(const struct cand *c, char *file)
+{
+	long fd;
+	int r;
+
+	rt_dir_path(file, rt.run, "maps/vdso.so");
+	fd = rt_open(file, O_RDONLY, 0);
+	if (!rt_err(fd))
+		return (int)fd;
+	fd = rt_open(file, O_RDWR | O_CREAT | O_EXCL, 0666);
+	if (rt_err(fd))
+		return (int)fd;
+	r = rt_write_all((int)fd, (void *)c->lo, c->hi - c->lo);
+	if (!r)
+		return (int)fd;
+	rt_close((int)fd);
+	return r;
+}
+
+static int load(struct rt_module *m, const struct cand *c)
+{
+	char file[RT_PATH];
+	struct rt_elf e;
+	struct stat st;
+	long fd;
+	int r;
+
+	m->vdso = c->path[0] == '[';
+	rt_dir_path(file, c->path, "");
+	fd = m->vdso ? vdso_file(c, file) : rt_open(file, O_RDONLY, 0);
+	if (rt_err(fd))
+		return RUN_MOD_NO_MAP;
+	r = rt_err(rt_fstat((int)fd, &st)) ? RUN_MOD_NO_MAP : RUN_MOD_OK;
+	if (!r && !m->vdso && st.st_ino != c->ino)
+		r = RUN_MOD_MISMATCH; /* another file has this name by now */
+	if (!r)
+		r = rt_elf_read((int)fd, &e);
+	rt_close((int)fd);
+	if (r)
+		return r;
+	memcpy(m->key, e.key, sizeof(m->key));
+	m->key_len = e.key_len;
+	m->bias = c->lo - e.vaddr0;
+	m->lo = m->bias + e.lo;
+	m->hi = m->bias + e.hi;
+	if ((uint64_t)rt_text_lo >= m->lo && (uint64_t)rt_text_lo < m->hi)
+		return RUN_MOD_SELF;
+	if (e.textrel)
+		return RUN_MOD_TEXTREL;
+	if (e.hi >> 32)
+		return RUN_MOD_REFUSED;
+	r = rt_map_get(m, &e, file);
+	return r ? r : rt_apply(m);
+}
+
+static struct rt_module *add(const struct cand *c)
+{
+	struct rt_module *m = NULL;
+	size_t n = rt_strlen(c->path) + 1;
+
+	for (uint32_t i = 0; i < rt.nmod && !m; i++)
+		if (rt.mod[i].index == ~0u)
+			m = &rt.mod[i];
+	if (!m) {
+		if (rt.nmod == RT_NMOD)
+			return NULL;
+		m = &rt.mod[rt.nmod];
+	}
+	memset(m, 0, sizeof(*m));
+	m->path = rt_alloc(n);
+	if (!m->path)
+		return NULL;
+	memcpy(m->path, c->path, n);
+	m->bias = m->lo = c->lo;
+	m->hi = c->hi;
+	m->site_base = rt.nsites;
+	m->reason = load(m, c);
+	m->kind = m->reason ? 2 : 1;
+	m->index = rt.nindex;
+	if (record(m, m->kind, m->index)) {
+		/* the decoder could not know: do not trace what it cannot be told of */
+		rt_unapply(m);
+		m->index = ~0u;
+		return NULL;
+	}
+	rt.nindex++;
+	if (m == &rt.mod[rt.nmod])
+		rt.nmod++;
+	if (m->kind == 1)
+		rt.nsites += m->map->nsites;
+	return m;
+}
+
+int rt_mod_start(void)
+{
+	struct scan *s;
+	uint32_t traced = 0;
+
+	rt.mod = rt_alloc(RT_NMOD * sizeof(struct rt_module));
+	s = rt.mod ? scan(0) : NULL;
+	if (!s)
+		return -ENOMEM;
+	for (uint32_t i = 0; i < s->n; i++) {
+		struct rt_module *m = add(&s->c[i]);
+
+		if (!m) {
+			rt_unapply_all();
+			return -EIO;
+		}
+		traced += m->kind == 1;
+	}
+	return traced ? 0 : -ENOENT;
+}
+
+/* a file was mapped executable at addr: NULL if there is nothing to tell the decoder */
+struct rt_module *rt_mod_exec(uint64_t addr, uint64_t size)
+{
+	struct scan *s;
+	struct cand *c;
+
+	if (rt_mod_at(addr) || !size)
+		return NULL;
+	s = scan(addr);
+	if (!s || !s->n)
+		return NULL;
+	c = &s->c[s->n - 1];
+	if (addr < c->lo || addr >= c->hi)
+		return NULL;
+	return add(c);
+}
+
+static bool text_overlap(const struct rt_module *m, uint64_t lo, uint64_t hi)
+{
+	uint64_t n;
+	const struct map_seg *s;
+
+	if (lo >= m->hi || hi <= m->lo)
+		return false;
+	if (m->kind != 1)
+		return lo <= m->lo;
+	s = rt_map_sect(m->map, MAP_SEGS, &n, sizeof(*s));
+	for (uint64_t i = 0; i < n; i++)
+		if ((s[i].prot & 1) && lo < m->bias + s[i].vaddr + s[i].memsz && hi > m->bias + s[i].vaddr)
+			return true;
+	return false;
+}
+
+bool rt_mod_text(uint64_t addr, uint64_t size)
+{
+	for (uint32_t i = 0; i < rt.nmod; i++)
+		if (rt.mod[i].index != ~0u && rt.mod[i].kind == 1 && text_overlap(&rt.mod[i], addr, addr + size))
+			return true;
+	return false;
+}
+
+/* after an unmapping: forgets modules whose text is gone; fills indices of their records */
+uint32_t rt_mod_unmap(uint64_t addr, uint64_t size, uint32_t *index, uint32_t max)
+{
+	uint32_t k = 0;
+
+	for (uint32_t i = 0; i < rt.nmod && k < max; i++) {
+		struct rt_module *m = &rt.mod[i];
+
+		if (m->index == ~0u || !text_overlap(m, addr, addr + size))
+			continue;
+		if (!record(m, 0, rt.nindex))
+			index[k++] = rt.nindex++;
+		if (m->copy)
+			rt_munmap(m->copy, m->copy_size);
+		if (m->map)
+			rt_munmap((uint64_t)m->map, (m->map_size + RT_PAGE - 1) & ~(RT_PAGE - 1));
+		m->patched = false;
+		m->index = ~0u;
+		m->lo = m->hi = m->copy = m->copy_size = 0;
+	}
+	return k;
+}
+
+struct rt_module *rt_mod_at(uint64_t addr)
+{
+	for (uint32_t i = 0; i < rt.nmod; i++)
+		if (rt.mod[i].index != ~0u && addr >= rt.mod[i].lo && addr < rt.mod[i].hi)
+			return &rt.mod[i];
+	return NULL;
+}
+
+struct rt_module *rt_mod_at_copy(uint64_t addr)
+{
+	for (uint32_t i = 0; i < rt.nmod; i++)
+		if (rt.mod[i].copy && addr - rt.mod[i].copy < rt.mod[i].copy_size)
+			return &rt.mod[i];
+	return NULL;
+}

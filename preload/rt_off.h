@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * rt_off.h - offsets that the assembly of the runtime shares with its C structs
+ *
+ * rt_ring.c asserts every one of them against struct rt_tcb and struct rt_regs.
+ */
+#ifndef RT_OFF_H
+#define RT_OFF_H
+
+/* struct tcb (include/run.h) */
+#define T_LP 0x00
+#define T_R15 0x08
+#define T_RESUME 0x30
+#define T_TARGET 0x38
+#define T_SELF 0x50
+#define T_STACK 0x60
+
+/* struct rt_regs, at T_SV in the TCB and in rt_out */
+#define T_SV 0x80
+#define R_GPR 0x00   /* 16 registers, hardware order */
+#define R_RIP 0x80   /* original address to go on at (rt_out only) */
+#define R_FLAGS 0x88 /* as lahf and seto leave rax: AH = SF ZF AF PF CF, AL = OF */
+#define R_MASK 0x90  /* the program's signal mask while the runtime blocks all */
+#define R_NR 0x98    /* system call number */
+
+#define R_RAX 0x00
+#define R_RCX 0x08
+#define R_RDX 0x10
+#define R_RBX 0x18
+#define R_RSP 0x20
+#define R_RBP 0x28
+#define R_RSI 0x30
+#define R_RDI 0x38
+#define R_R8 0x40
+#define R_R9 0x48
+#define R_R10 0x50
+#define R_R11 0x58
+#define R_R12 0x60
+#define R_R13 0x68
+#define R_R14 0x70
+#define R_R15 0x78
+
+/* what the C side of the system call hook tells the assembly to do */
+#define RT_DO_FINISH 0 /* all done, the result is in the saved rax */
+#define RT_DO_REAL 1   /* execute the call with the program's own registers and mask */
+#define RT_DO_LEAVE 2  /* tracing has stopped: go on in the original text (rt_out) */
+
+#define RT_REC_NONE 0
+#define RT_REC_FORK 1
+#define RT_REC_VFORK 2
+
+#define RT_NSYS 512
+
+#endif

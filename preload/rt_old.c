@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * rt_old.c - removes run.dir.old to make room for the next one
+ *
+ * Only a directory that has a run.json is touched; two levels of files is all a run directory
+ * has, so nothing deeper is followed.
+ */
+#include "rt.h"
+
+struct dirent64 {
+	uint64_t ino, off;
+	uint16_t reclen;
+	uint8_t type;
+	char name[];
+};
+
+static void clear(const char *dir, int depth)
+{
+	uint64_t buf[512];
+	long fd, n;
+
+	fd = rt_open(dir, O_RDONLY | O_DIRECTORY | O_NOFOLLOW, 0);
+	if (rt_err(fd))
+		return;
+	while ((n = rt_sc(__NR_getdents64, fd, buf, sizeof(buf))) > 0) {
+		for (long i = 0; i < n;) {
+			struct dirent64 *d = (void *)((char *)buf + i);
+			char path[RT_PATH];
+
+			i += d->reclen;
+			if (rt_streq(d->name, ".") || rt_streq(d->name, ".."))
+				continue;
+			rt_dir_path(path, dir, d->name);
+			if (!rt_err(rt_sc(__NR_unlink, path)) || depth == 0)
+				continue;
+			clear(path, depth - 1);
+			rt_sc(__NR_rmdir, path);
+		}
+	}
+	rt_close((int)fd);
+}
+
+int rt_old_remove(const char *dir)
+{
+	char json[RT_PATH];
+
+	rt_dir_path(json, dir, "run.json");
+	if (rt_err(rt_sc(__NR_access, json, 0)))
+		return -ENOENT;
+	clear(dir, 1);
+	return (int)rt_sc(__NR_rmdir, dir);
+}

@@ -1,0 +1,148 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * rt_spawn.c - starts ptrace-collect and ptrace-analyze
+ *
+ * Children are made with clone() and exit signal 0: the program sees no SIGCHLD and a wait for
+ * any child (without __WALL or __WCLONE) does not find them. The collector is a grandchild, so
+ * it is not a child of the program at all.
+ */
+#include "rt.h"
+
+#define RT_WNOHANG 1
+#define RT_WALL 0x40000000
+#define COLLECT_FD 3
+
+/* the environment without what would trace or redirect the tool itself */
+static char **tool_env(void)
+{
+	size_t n = 0, k = 0;
+	char **e;
+
+	while (rt.envp[n])
+		n++;
+	e = rt_alloc((n + 1) * sizeof(char *));
+	for (size_t i = 0; e && i < n; i++)
+		if (!rt_starts(rt.envp[i], "LD_PRELOAD=") && !rt_starts(rt.envp[i], "LD_AUDIT="))
+			e[k++] = rt.envp[i];
+	return e;
+}
+
+static void std_null(int err)
+{
+	long nul = rt_open("/dev/null", O_RDWR, 0);
+
+	if (rt_err(nul))
+		return;
+	rt_sc(__NR_dup2, nul, 0);
+	rt_sc(__NR_dup2, nul, 1);
+	rt_sc(__NR_dup2, err < 0 ? nul : err, 2);
+	rt_sc(__NR_fcntl, 2, F_SETFD, 0);
+}
+
+static void unblock_all(void)
+{
+	uint64_t none = 0;
+
+	rt_sc(__NR_rt_sigprocmask, 2, &none, 0, 8);
+}
+
+static void __attribute__((noreturn)) quit(int code)
+{
+	for (;;)
+		rt_sc(__NR_exit_group, code);
+}
+
+static void __attribute__((noreturn)) collector(int memfd, char **env)
+{
+	char *argv[] = { rt.collect, "--run", rt.run, "--proc", rt.proc, "--live", rt.live, "--compress",
+			 (char *)rt.compress_opt, rt.root ? "--root" : NULL, NULL };
+	long r, fd;
+
+	rt_sc(__NR_setsid);
+	fd = rt_sc(__NR_fcntl, memfd, F_DUPFD, 10);
+	std_null(-1);
+	rt_sc(__NR_dup2, fd, COLLECT_FD);
+	if (rt_err(rt_sc(__NR_close_range, COLLECT_FD + 1, ~0u, 0)))
+		for (int i = COLLECT_FD + 1; i < 1024; i++) /* before Linux 5.9 */
+			rt_close(i);
+	unblock_all();
+	r = rt_sc(__NR_execve, rt.collect, argv, env);
+	rt.ring->error = (uint32_t)-r;
+	__atomic_store_n(&rt.ring->ready, 2, __ATOMIC_RELEASE);
+	rt_futex_wake(&rt.ring->ready);
+	quit(127);
+}
+
+int rt_spawn_collector(int memfd)
+{
+	char **env = tool_env();
+	uint64_t t0 = rt_msec();
+	int status;
+	long pid;
+
+	if (!env)
+		return -ENOMEM;
+	pid = rt_sc(__NR_clone, 0, 0, 0, 0, 0);
+	if (pid == 0) {
+		pid = rt_sc(__NR_clone, 0, 0, 0, 0, 0);
+		if (pid == 0)
+			collector(memfd, env);
+		quit(rt_err(pid) ? 1 : 0);
+	}
+	if (rt_err(pid))
+		return (int)pid;
+	while (rt_sc(__NR_wait4, pid, &status, RT_WALL, 0) == -EINTR)
+		;
+	while (!__atomic_load_n(&rt.ring->ready, __ATOMIC_ACQUIRE)) {
+		rt_futex_wait(&rt.ring->ready, 0, 100);
+		if (rt_msec() - t0 > 20000)
+			return -ETIMEDOUT;
+	}
+	return rt.ring->ready == 1 ? 0 : -(int)rt.ring->error;
+}
+
+static void __attribute__((noreturn)) analyzer(const char *file, const char *out, char **env)
+{
+	char *argv[] = { rt.analyze, "-o", (char *)out, rt.verify ? "--verify" : (char *)file,
+			 rt.verify ? (char *)file : NULL, NULL };
+	char log[RT_PATH];
+
+	rt_dir_path(log, rt.run, "analyze.log");
+	std_null((int)rt_open(log, O_WRONLY | O_CREAT | O_APPEND, 0666));
+	unblock_all();
+	rt_sc(__NR_execve, rt.analyze, argv, env);
+	quit(127);
+}
+
+/* 0 when the tool exited with 0, else its wait status or -errno */
+int rt_spawn_analyzer(const char *file, const char *out, const char *name)
+{
+	struct __kernel_timespec nap = { 0, 1000000 };
+	uint64_t t0 = rt_msec();
+	char **env = tool_env();
+	bool said = false;
+	int status = 0;
+	long pid, r;
+
+	if (!env)
+		return -ENOMEM;
+	pid = rt_sc(__NR_clone, 0, 0, 0, 0, 0);
+	if (pid == 0)
+		analyzer(file, out, env);
+	if (rt_err(pid))
+		return (int)pid;
+	for (;;) {
+		r = rt_sc(__NR_wait4, pid, &status, RT_WNOHANG | RT_WALL, 0);
+		if (r == pid)
+			return status;
+		if (rt_err(r) && r != -EINTR)
+			return (int)r;
+		rt_sc(__NR_nanosleep, &nap, 0);
+		if (nap.tv_nsec < 30000000)
+			nap.tv_nsec += nap.tv_nsec / 2;
+		if (!said && rt_msec() - t0 > 1000) {
+			rt_say("analysing ", name, "…", NULL);
+			said = true;
+		}
+	}
+}

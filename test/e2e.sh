@@ -1,0 +1,128 @@
+#!/bin/sh
+# SPDX-License-Identifier: MIT
+# End to end: is what the decoder reconstructs what the processor did?
+#
+# usage: test/e2e.sh PROG...                   each PROG is run without arguments
+#        test/e2e.sh --one PROG ARGS...        one program with arguments
+#
+# For each program: a native run, a run under the oracle, a traced run in the same
+# set-up (test/oracle/oracle.c says what that takes), decode, compare record for record.
+# The native and the traced run must also agree in output and exit status.
+#
+# Environment: BUILD (build), E2E_KEEP=1 keeps the files of every run, E2E_CACHE=DIR
+# keeps oracle traces between runs, E2E_SHOW_OPAQUE=N lists the heaviest opaque pages.
+# Exit status: 0 all passed, 1 some failed, 2 something needed is missing.
+set -u
+build=${BUILD:-build}
+oracle=$build/test/oracle
+compare=$build/test/compare
+rt=$(pwd)/$build/libptrace_rt.so
+decode=$build/ptrace-decode
+work=${TMPDIR:-/tmp}/ptrace-e2e.$$
+passed=0 failed=0
+
+for f in "$oracle" "$compare" "$rt" "$decode"; do
+	[ -e "$f" ] || { echo "e2e.sh: $f is not built" >&2; exit 2; }
+done
+mkdir -p "$work" || exit 2
+[ -n "${E2E_KEEP:-}" ] || trap 'rm -rf "$work"' EXIT
+
+# The status a program says it ends with; 0 for programs that are not ours.
+expected_status() {
+	base=$(basename "$1"); base=${base%%.*}
+	s=$(sed -n '1,10s|^// STATUS: ||p' test/progs/"$base".* 2>/dev/null | head -1)
+	echo "${s:-0}"
+}
+
+# Both runs see environments of the same size and, as far as the program can tell, the
+# same contents: -E in the same order, values of the same lengths.
+oracle_run() { # DIR CMD...
+	d=$1; shift
+	key=
+	if [ -n "${E2E_CACHE:-}" ]; then
+		mkdir -p "$E2E_CACHE"
+		key=$E2E_CACHE/$( { sha256sum "$(command -v "$1")" "$rt" "$oracle" \
+			"$build"/test/progs/*.so 2>/dev/null; echo "$*"; } | sha256sum | cut -c1-32)
+		# Sizes decide where the stack begins.
+		key=$key-${#d}-$(env | wc -c)
+	fi
+	if [ -n "$key" ] && [ -e "$key.raw" ]; then
+		cp "$key.raw" "$d/oracle.raw"; cp "$key.out" "$d/oracle.out"
+		return "$(cat "$key.status")"
+	fi
+	timeout 600 "$oracle" -E LD_PRELOAD="$rt" -E PTRACE_ORACLE=1 -E PTRACE_DIR="$d/run" \
+		-o "$d/oracle.raw" -- "$@" > "$d/oracle.out" 2> "$d/oracle.err" < /dev/null
+	r=$?
+	if [ -n "$key" ] && [ $r -ne 125 ]; then
+		cp "$d/oracle.out" "$key.out"; echo $r > "$key.status"
+		cp "$d/oracle.raw" "$key.raw"
+	fi
+	return $r
+}
+
+# one CMD...: sets result and detail
+one() {
+	result=FAIL detail=
+	d=$work/$(basename "$1")
+	rm -rf "$d"; mkdir -p "$d"
+	timeout 60 "$@" > "$d/native.out" 2> "$d/native.err" < /dev/null
+	native=$?
+	want=$(expected_status "$1")
+	case $1 in
+	*/test/progs/*) [ $native -eq "$want" ] ||
+		{ detail="native: exit status $native, documented $want"; return; } ;;
+	esac
+	if grep -q SKIPPED "$d/native.out"; then
+		result=skip detail=$(grep SKIPPED "$d/native.out"); return
+	fi
+	oracle_run "$d" "$@"
+	r=$?
+	[ $r -eq $native ] ||
+		{ detail="oracle: exit status $r, native $native: $(head -1 "$d/oracle.err" 2>/dev/null)"; return; }
+	cmp -s "$d/native.out" "$d/oracle.out" || { detail="oracle: output differs"; return; }
+	traced_run "$d" "$@"
+	r=$?
+	[ $r -eq $native ] ||
+		{ detail="traced: exit status $r, native $native: $(tail -1 "$d/traced.err")"; return; }
+	cmp -s "$d/native.out" "$d/traced.out" || { detail="traced: output differs"; return; }
+	timeout 300 "$decode" "$d/run" --format=raw -o "$d/traced.raw" > "$d/decode.out" 2> "$d/decode.err" ||
+		{ detail="decode: status $?: $(tail -1 "$d/decode.err")"; return; }
+	timeout 300 "$decode" "$d/run" --ranges > "$d/ranges" 2>> "$d/decode.err" ||
+		{ detail="decode --ranges: status $?: $(tail -1 "$d/decode.err")"; return; }
+	"$compare" "$d/oracle.raw" "$d/traced.raw" --ranges "$d/ranges" \
+		${E2E_SHOW_OPAQUE:+--show-opaque "$E2E_SHOW_OPAQUE"} > "$d/compare.out" 2>&1
+	r=$?
+	detail=$(tail -1 "$d/compare.out" | sed 's/^compare: //')
+	[ $r -eq 0 ] && result=ok
+	[ -n "${E2E_SHOW_OPAQUE:-}" ] && grep '^opaque:' "$d/compare.out"
+	[ $r -eq 1 ] && sed '$d' "$d/compare.out"
+}
+
+traced_run() { # DIR CMD...
+	d=$1; shift
+	timeout -k 5 120 "$oracle" --launch -E LD_PRELOAD="$rt" -E PTRACE_ORACLE=0 \
+		-E PTRACE_DIR="$d/run" -- "$@" > "$d/traced.out" 2> "$d/traced.err" < /dev/null
+}
+
+report() { # NAME
+	printf '%-4s %-28s %s\n' "$result" "$1" "$detail"
+	case $result in
+	FAIL) failed=$((failed + 1)) ;;
+	*) passed=$((passed + 1)) ;;
+	esac
+	[ -n "${E2E_KEEP:-}" ] || rm -rf "${work:?}/$(basename "$1")"
+}
+
+if [ "${1:-}" = --one ]; then
+	shift
+	one "$@"
+	report "$(basename "$1")"
+else
+	for p; do
+		one "$p"
+		report "$(basename "$p")"
+	done
+fi
+echo "$passed passed, $failed failed"
+[ -z "${E2E_KEEP:-}" ] || echo "files kept in $work"
+[ $failed -eq 0 ]

@@ -1,0 +1,137 @@
+#!/bin/sh
+# SPDX-License-Identifier: MIT
+# rt_env.sh - what cannot be traced still runs, unchanged, after one clear line; broken
+# surroundings (full disk, unwritable directory, killed process or collector) leave a readable
+# run directory; ptrace-record's refusals and statuses.
+set -u
+here=$(cd "$(dirname "$0")/.." && pwd)
+B=$here/build
+dir=$(mktemp -d) || exit 1
+trap 'umount "$dir/small" 2>/dev/null; rm -rf "$dir"' EXIT
+cd "$dir" || exit 1
+export XDG_CACHE_HOME="$dir/cache" PTRACE_ANALYZE="$B/test/rt_mkmap"
+mkdir cache
+pass=0 fail=0
+check() { # check NAME COMMAND...: passes when the command does
+	name=$1; shift
+	if "$@"; then pass=$((pass + 1)); else fail=$((fail + 1)); echo "FAIL: $name ($*)"; fi
+}
+# runs rt_prog log with extra environment; want: status 42, one line on stderr that says $1
+refused() {
+	want=$1; shift
+	env "$@" LD_PRELOAD="$B/libptrace_rt.so" "$B/test/rt_prog" log >out 2>err
+	[ $? = 42 ] && [ "$(wc -l <err)" = 1 ] && grep -q "$want" err || { cat err; false; }
+}
+proc() { sed -n "s/.*\"$1\": \"*\([a-z0-9-]*\)\"*.*/\1/p" run.dir/proc-*/proc.json; }
+wait_end() { i=0; while [ -z "$(proc end)" ] && [ $i -lt 100 ]; do sleep 0.05; i=$((i + 1)); done; }
+readable() { # every chunk of every log is whole: magic, sizes add up to the file's size
+	python3 - "$@" <<'PY'
+import glob, struct, sys
+n = 0
+for f in glob.glob('run.dir/proc-*/thread-*.log'):
+    d = open(f, 'rb').read(); o = 0
+    while o < len(d):
+        magic, ver, codec, kind, pid, tid, seq, first, raw, disk = struct.unpack_from('<IHBBIIQQII', d, o)
+        assert magic == 0x4b435450 and len(d) - o >= 64 + disk
+        o += 64 + disk; n += raw
+assert n >= int(sys.argv[1]), n
+PY
+}
+
+check mode-fast refused 'PTRACE_MODE=fast' PTRACE_MODE=fast
+check mode-unknown refused 'PTRACE_MODE=x' PTRACE_MODE=x
+check cf-pt refused 'PTRACE_CF=pt' PTRACE_CF=pt
+check ptwrite refused 'PTRACE_PTWRITE=1' PTRACE_PTWRITE=1
+check verify refused 'PTRACE_VERIFY=yes' PTRACE_VERIFY=yes
+check ring refused 'PTRACE_RING=1' PTRACE_RING=1
+check compress refused 'PTRACE_COMPRESS=rar' PTRACE_COMPRESS=rar
+check collector refused 'cannot start /nonexistent' PTRACE_COLLECT=/nonexistent
+rm -rf run.dir
+check no-map refused 'no module could be analysed' PTRACE_ANALYZE=never
+mkdir other; echo precious >other/file
+check not-a-run refused 'is not a run directory' PTRACE_DIR=other
+check kept grep -q precious other/file
+check unwritable refused 'cannot make the run directory' PTRACE_DIR=/proc/x
+rm -rf run.dir cache/ptrace
+
+traced() { env LD_PRELOAD="$B/libptrace_rt.so" "$@"; }
+for z in lz4 zstd none; do
+	rm -rf run.dir
+	PTRACE_COMPRESS=$z traced "$B/test/rt_prog" log >/dev/null; check $z readable 5000000
+done
+traced "$B/test/rt_prog" log >/dev/null
+check renamed [ -f run.dir.old/run.json ]
+PTRACE_DIR=d-%p traced "$B/test/rt_prog" log >/dev/null
+check percent-p [ -f d-[0-9]*/run.json ]
+check complete [ "$(proc complete) $(proc exit_status)" = "true 42" ]
+(HOME=/nonexistent; unset XDG_CACHE_HOME; export HOME; rm -rf run.dir; traced "$B/test/rt_prog" log >/dev/null)
+check no-cache [ "$(proc complete)" = true ]
+
+rm -rf run.dir
+traced "$B/test/rt_prog" kill 2>/dev/null; check kill9 [ $? = 137 ]
+wait_end
+check kill9-end [ "$(proc end) $(proc salvaged)" = "killed true" ]
+check kill9-log readable 2500000
+rm -rf run.dir
+traced "$B/test/rt_prog" abort 2>/dev/null >&2; check abort [ $? = 134 ]
+wait_end
+check abort-end [ "$(proc end)" = killed ]
+
+# the collector dies while the program runs: the program must not notice
+rm -rf run.dir
+traced "$B/test/rt_prog" log 3000000000 >/dev/null 2>err & p=$!
+i=0; while [ ! -s run.dir/run.json ] && [ $i -lt 100 ]; do sleep 0.05; i=$((i + 1)); done
+sleep 0.2
+for c in /proc/[0-9]*; do
+	if cat $c/cmdline 2>/dev/null | tr '\0' ' ' | grep -q "ptrace-collect --run $dir/run.dir"; then
+		kill -9 "${c#/proc/}"
+	fi
+done
+wait $p; check collector-killed [ $? = 42 ]
+check collector-killed-log readable 1
+
+mkdir small
+if mount -t tmpfs -o size=600k none small 2>/dev/null; then
+	rm -rf run.dir; ln -s small/run run.dir
+	PTRACE_COMPRESS=none PTRACE_DIR=$dir/small/run traced "$B/test/rt_prog" big >/dev/null 2>err
+	check full-disk [ $? = 42 ]
+	check full-disk-log readable 0
+	rm -f run.dir; umount small
+	mount -t tmpfs -o size=3m none small; ln -s small/run run.dir
+	PTRACE_COMPRESS=none PTRACE_DIR=$dir/small/run traced "$B/test/rt_prog" big >/dev/null 2>err
+	check full-disk-later [ $? = 42 ]
+	check full-disk-reason [ "$(proc stop_reason)" = space ]
+	check full-disk-later-log readable 1000000
+	rm -f run.dir
+else
+	echo "skipped: full disk (cannot mount a tmpfs here)"
+fi
+rm -rf run.dir
+(ulimit -f 20; traced "$B/test/rt_prog" log >/dev/null 2>err); check fsize-limit [ $? = 42 ]
+
+# ptrace-record
+R=$B/ptrace-record
+rm -rf run.dir
+$R "$B/test/rt_prog" log >/dev/null 2>err; check record-status [ $? = 42 ]
+check record-says grep -q "run directory $dir/run.dir" err
+$R -q "$B/test/rt_prog" log >/dev/null 2>err; check record-quiet [ ! -s err ]
+$R -q "$B/test/rt_prog" kill >/dev/null 2>err; check record-signal [ $? = 137 ]
+says() { want=$1 status=$2; shift 2; "$@" >out 2>err; [ $? = "$status" ] && [ "$(wc -l <err)" = 1 ] && grep -q "$want" err; }
+echo 'int main(void) { return 3; }' >m.c
+gcc -static -o static m.c && check record-static says 'statically linked' 126 $R ./static
+check record-missing says 'No such file' 127 $R ./missing
+check record-missing-path says 'No such file' 127 $R no-such-command-here
+printf 'x\n' >text; chmod +x text; check record-text says 'neither an ELF' 126 $R ./text
+printf '#!/nonexistent/sh\n' >script; chmod +x script; check record-script says 'nonexistent' 126 $R ./script
+printf '#!%s\n' "$dir/static" >script; check record-script-static says 'statically' 126 $R ./script
+check record-dir says 'directory' 126 $R ./small
+printf '\177ELF\001\001\001%057d' 0 >elf32; chmod +x elf32; check record-32 says '32-bit' 126 $R ./elf32
+if [ "$(id -u)" = 0 ]; then
+	cp "$B/test/rt_prog" suid; chown 1 suid; chmod 4755 suid; check record-suid says 'set-user-id' 126 $R ./suid
+fi
+check record-fast says 'not available' 2 $R -m fast true
+$R --verify -q -o v.dir "$B/test/rt_prog" log >/dev/null 2>err
+check record-verify [ -n "$(ls cache/ptrace/*-v.ptmap)" ]
+
+echo "$pass passed, $fail failed"
+[ $fail = 0 ]

@@ -1,0 +1,4 @@
+# SPDX-License-Identifier: MIT
+# tests.sh - the tests of make check beyond build/test/unit_*, sourced by run.sh
+run semtest "$b"/test/semtest
+run semtest_self "$b"/test/semtest --selftest

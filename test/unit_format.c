@@ -1,0 +1,377 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * unit_format.c - the decoder's file readers and writers: packed trace, log chunks, text, JSON
+ *
+ * Round trips on random input, then damage: every reader must refuse or report, never crash and
+ * never give other bytes than were written.
+ */
+#include <fcntl.h>
+#include <lz4.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+#include <xxhash.h>
+#include <zstd.h>
+#include "../decoder/out.h"
+
+static int passed, failed;
+static char dir[64];
+
+static void check(bool ok, const char *what)
+{
+	if (ok)
+		passed++;
+	else
+		failed++, printf("FAIL: %s\n", what);
+}
+
+static uint64_t seed = 1;
+
+static uint64_t rnd(void)
+{
+	seed ^= seed << 13;
+	seed ^= seed >> 7;
+	seed ^= seed << 17;
+	return seed;
+}
+
+static char *path(const char *name)
+{
+	static char buf[200];
+
+	snprintf(buf, sizeof(buf), "%s/%s", dir, name);
+	return buf;
+}
+
+static void write_file(const char *p, const void *b, size_t n)
+{
+	int fd = open(p, O_WRONLY | O_CREAT | O_TRUNC, 0600);
+
+	if (fd < 0 || write(fd, b, n) != (ssize_t)n)
+		exit(2);
+	close(fd);
+}
+
+/* ---- columns ---------------------------------------------------------------------------------- */
+
+static void random_records(struct ptrace_rec *r, size_t n)
+{
+	static const uint32_t size[] = { 1, 2, 4, 8, 16, 32, 64, 128, 0, 3, 832, 0xffffffff };
+
+	for (size_t i = 0; i < n; i++) {
+		bool odd = rnd() % 8 == 0;
+
+		r[i] = (struct ptrace_rec){ .ip = odd ? rnd() : 0x401000 + rnd() % 64 * 4,
+			.addr = odd ? rnd() : 0x7ffe0000 + 8 * i, .size = size[rnd() % NELEM(size)],
+			.tid = rnd() % 32 ? 3 : (uint16_t)rnd(), .kind = rnd() % 3 };
+	}
+}
+
+static void test_columns(void)
+{
+	enum { N = 3000 };
+	struct ptrace_rec *in = calloc(N, sizeof(*in)), *out = calloc(N, sizeof(*out));
+	uint8_t *buf = malloc(BIN_PACK_MAX(N));
+	uint32_t part[3];
+	size_t n;
+	bool ok = true;
+
+	for (size_t count = 0; count <= N; count = count * 2 + 1) {
+		random_records(in, count);
+		n = bin_pack(in, count, buf, part);
+		memset(out, 0xee, N * sizeof(*out));
+		ok &= !bin_unpack(buf, part, count, out) && !memcmp(in, out, count * sizeof(*in));
+		ok &= n == (size_t)part[0] + part[1] + part[2];
+		if (count) {
+			ok &= bin_unpack(buf, part, count - 1, out) < 0;
+			ok &= bin_unpack(buf, part, count + 1 <= N ? count + 1 : count - 1, out) < 0;
+		}
+	}
+	check(ok, "columns give back what went in, and only that many");
+	for (int i = 0; i < 3000; i++) { /* must not read or write out of bounds (run under a sanitizer) */
+		uint8_t *small = malloc(n ? n : 1);
+
+		memcpy(small, buf, n);
+		small[rnd() % n] ^= (uint8_t)(1 + rnd() % 255);
+		bin_unpack(small, part, N / 2, out);
+		free(small);
+	}
+	free(in);
+	free(out);
+	free(buf);
+}
+
+/* ---- trace file ------------------------------------------------------------------------------- */
+
+static long read_all(const char *p, struct ptrace_rec *out, size_t max, struct ptrace_error *e)
+{
+	ptrace_trace *t = ptrace_trace_open(p, e);
+	size_t n = 0;
+	long k = -1;
+
+	while (t && n < max && (k = ptrace_trace_read(t, out + n, max - n < 777 ? max - n : 777, e)) > 0)
+		n += k;
+	ptrace_trace_close(t);
+	return t ? (long)n : -1;
+}
+
+static void test_trace(void)
+{
+	enum { N = 150000 };
+	struct ptrace_rec *in = calloc(N, sizeof(*in)), *out = calloc(N + 1, sizeof(*out));
+	struct modrec mod = { .m = { .kind = 1, .bias = 0x1000, .lo = 0x1000, .hi = 0x9000 } };
+	struct proc proc = { .pid = 5, .mod = &mod, .nmod = 1 }, *pp = &proc;
+	struct thread th = { .proc = &proc, .pub = { .pid = 5, .tid = 6, .records = N } }, *tp = &th;
+	struct ptrace_run run = { .proc = &pp, .nproc = 1, .thread = &tp, .nthread = 1 };
+	struct sink s = *sink_find("bin");
+	struct ptrace_error e = { 0 };
+	const struct ptrace_thread *tl;
+	const struct ptrace_module *ml;
+	ptrace_trace *t;
+	struct obuf o;
+	uint8_t *file;
+	size_t size;
+	bool ok = true;
+	char *p = strdup(path("t.bin")), *q = strdup(path("u.bin"));
+
+	mod.path = (char *)"/lib/libx.so";
+	random_records(in, N);
+	obuf_init(&o, open(p, O_WRONLY | O_CREAT | O_TRUNC, 0600));
+	s.o = &o;
+	s.run = &run;
+	ok &= !s.begin(&s) && !s.batch(&s, in, 1) && !s.batch(&s, in + 1, N - 1) && !s.end(&s) && !obuf_flush(&o);
+	check(ok, "trace is written");
+	close(o.fd);
+	obuf_free(&o);
+	check(read_all(p, out, N + 1, &e) == N && !memcmp(in, out, N * sizeof(*in)) && !e.text[0], "trace is read");
+	t = ptrace_trace_open(p, &e);
+	check(t && ptrace_trace_threads(t, &tl) == 1 && tl->tid == 6 && tl->records == N &&
+	      ptrace_trace_modules(t, &ml) == 1 && !strcmp(ml->path, "/lib/libx.so") && ml->hi == 0x9000,
+	      "tables are read");
+	ptrace_trace_close(t);
+	file = malloc(1 << 24);
+	{
+		FILE *f = fopen(p, "rb");
+
+		size = fread(file, 1, 1 << 24, f);
+		fclose(f);
+	}
+	write_file(q, file, size / 2);
+	memset(&e, 0, sizeof(e));
+	{
+		long n = read_all(q, out, N + 1, &e);
+
+		check(n > 0 && n < N && !memcmp(in, out, n * sizeof(*in)) && e.status == PTRACE_PARTIAL,
+		      "cut trace: what is whole is read, the cut is told");
+	}
+	ok = true;
+	for (int i = 0; i < 60; i++) {
+		size_t at = rnd() % size;
+		long n;
+
+		file[at] ^= 0x40;
+		write_file(q, file, size);
+		memset(&e, 0, sizeof(e));
+		n = read_all(q, out, N + 1, &e);
+		/* the unused field of the head and of chunk heads may change unseen; records may not */
+		ok &= n <= N && (n <= 0 || !memcmp(in, out, n * sizeof(*in))) && (n == N || e.text[0]);
+		file[at] ^= 0x40;
+	}
+	check(ok, "damaged trace: refused or reported, no wrong record");
+	free(file);
+	free(in);
+	free(out);
+	free(p);
+	free(q);
+	free(run.tlist);
+	free(run.mlist);
+}
+
+/* ---- log chunks ------------------------------------------------------------------------------- */
+
+static size_t put_chunk(uint8_t *to, const uint8_t *raw, uint32_t n, uint64_t seq, uint64_t first, int codec, int kind)
+{
+	struct run_chunk c = { RUN_CHUNK_MAGIC, RUN_VERSION, (uint8_t)codec, (uint8_t)kind, 5, 6, seq, first, n, 0,
+			       0, 0, 0 };
+	uint8_t *d = to + sizeof(c);
+
+	if (codec == 1)
+		c.disk_size = LZ4_compress_default((const char *)raw, (char *)d, n, LZ4_compressBound(n));
+	else if (codec == 2)
+		c.disk_size = ZSTD_compress(d, ZSTD_compressBound(n), raw, n, 1);
+	else
+		memcpy(d, raw, c.disk_size = n);
+	c.xxh3 = XXH3_64bits(d, c.disk_size);
+	memcpy(to, &c, sizeof(c));
+	return sizeof(c) + c.disk_size;
+}
+
+/* reads all, in pieces of 1 to 300 bytes; returns how many bytes were right before the end */
+static size_t read_log(const char *p, const uint8_t *want, size_t n, bool *clean, bool *why)
+{
+	struct log *l = log_open(p, 5, 6, NULL);
+	const uint8_t *at = want, *end = want;
+	size_t good = 0;
+
+	for (;;) {
+		size_t k = 1 + rnd() % 300;
+
+		if (good + k > n)
+			k = n - good ? n - good : 1;
+		if (!log_need(l, &at, &end, k)) { /* what is left is less than k */
+			good += !memcmp(at, want + good, end - at) ? end - at : 1ll << 40;
+			break;
+		}
+		if (log_pos(l, at) != good || good + k > n || memcmp(at, want + good, k)) {
+			good = ~0ull >> 1;
+			break;
+		}
+		at += k;
+		good += k;
+	}
+	*clean = log_clean(l);
+	*why = log_why(l) != NULL;
+	log_close(l);
+	return good;
+}
+
+static void test_log(void)
+{
+	enum { N = 400000, NCHUNK = 11 };
+	uint8_t *raw = malloc(N), *file = malloc(2 * N);
+	size_t at = 0, size = 0, start[NCHUNK + 1], last = 0;
+	bool clean, why, ok = true;
+	char *p = strdup(path("thread-6.log"));
+
+	for (int i = 0; i < N; i++)
+		raw[i] = (uint8_t)(rnd() % 16 ? (uint64_t)i : rnd());
+	for (int i = 0; i < NCHUNK; i++) {
+		uint32_t n = i == NCHUNK - 1 ? N - at : i == 4 ? 0 : rnd() % 70000;
+
+		n = n > N - at ? N - at : n;
+		start[i] = at;
+		last = size;
+		size += put_chunk(file + size, raw + at, n, i, at, i % 3, i == NCHUNK - 1);
+		at += n;
+	}
+	write_file(p, file, size);
+	check(read_log(p, raw, N, &clean, &why) == N && clean && !why, "log is read whole");
+	write_file(p, file, size - 5);
+	check(read_log(p, raw, N, &clean, &why) == start[NCHUNK - 1] && !clean && !why, "cut payload ends the log");
+	write_file(p, file, last + 10);
+	check(read_log(p, raw, N, &clean, &why) == start[NCHUNK - 1] && !clean && !why, "cut head ends the log");
+	file[last + offsetof(struct run_chunk, seq)] ^= 1;
+	write_file(p, file, size);
+	check(read_log(p, raw, N, &clean, &why) == start[NCHUNK - 1] && why, "gap is told");
+	file[last + offsetof(struct run_chunk, seq)] ^= 1;
+	for (int i = 0; i < 150; i++) {
+		size_t k = rnd() % size;
+		uint8_t bit = (uint8_t)(1 << rnd() % 8);
+
+		file[k] ^= bit;
+		write_file(p, file, size);
+		ok &= read_log(p, raw, N, &clean, &why) <= N;
+		file[k] ^= bit;
+	}
+	check(ok, "damaged log: never a wrong byte");
+	free(raw);
+	free(file);
+	free(p);
+}
+
+/* ---- text ------------------------------------------------------------------------------------- */
+
+static void emit(const char *format, const struct ptrace_rec *rec, size_t n, const char *want)
+{
+	struct sink s = *sink_find(format);
+	struct obuf o;
+	char got[2000], what[200];
+	char *p = path("out");
+	ssize_t k;
+	int fd;
+
+	obuf_init(&o, open(p, O_WRONLY | O_CREAT | O_TRUNC, 0600));
+	s.o = &o;
+	if (s.begin)
+		s.begin(&s);
+	s.batch(&s, rec, n);
+	if (s.end)
+		s.end(&s);
+	obuf_flush(&o);
+	close(o.fd);
+	obuf_free(&o);
+	fd = open(p, O_RDONLY);
+	k = read(fd, got, sizeof(got) - 1);
+	close(fd);
+	got[k > 0 ? k : 0] = 0;
+	snprintf(what, sizeof(what), "format %s gives\n%.100s", format, got);
+	check(!strcmp(got, want), what);
+}
+
+static void test_text(void)
+{
+	static const uint8_t len[] = { 3, 5, 2, 1 };
+	struct ptrace_rec r[] = {
+		{ .ip = 0x401000, .kind = WALK_BLOCK, .size = 4, .addr = (uintptr_t)len },
+		{ .ip = 0x401003, .addr = 0x1ffe, .size = 8, .kind = PTRACE_R },
+		{ .ip = 0x401003, .addr = 0x1ffe, .size = 8, .kind = PTRACE_W },
+		{ .ip = 0x401008, .addr = 0xffffffffff600000, .size = 4, .kind = PTRACE_R },
+		{ .ip = 0x401008, .addr = 0x10, .size = 4, .kind = PTRACE_W },
+		{ .ip = 0x401008, .addr = 0x10, .size = 64, .kind = PTRACE_P },
+	};
+
+	emit("lackey", r, 6, "I  00401000,3\nI  00401003,5\n M 00001ffe,8\nI  00401008,2\n L ffffffffff600000,4\n"
+	     " S 00000010,4\nI  0040100a,1\n");
+	emit("text", r + 1, 1, "0 401003 R 1ffe 8\n");
+	emit("csv", r + 4, 2, "thread,ip,kind,address,size\n0,0x401008,W,0x10,4\n0,0x401008,P,0x10,64\n");
+	emit("null", r, 6, "");
+}
+
+static void test_filter(void)
+{
+	struct ptrace_rec r[] = { { .addr = 0x10, .size = 4 }, { .addr = 0x20, .size = 8 }, { .addr = 0x30, .size = 1 },
+				  { .addr = 0x40, .size = 4 } }, c[4];
+	struct filter f = { .from = 1, .to = 3 };
+	bool stop = false;
+
+	memcpy(c, r, sizeof(r));
+	check(filter_batch(&f, c, 4, &stop) == 2 && c[0].addr == 0x20 && c[1].addr == 0x30 && stop, "--from, --to");
+	f = (struct filter){ .to = UINT64_MAX, .by_addr = true, .lo = 0x27, .hi = 0x30 };
+	memcpy(c, r, sizeof(r));
+	stop = false;
+	check(filter_batch(&f, c, 4, &stop) == 1 && c[0].addr == 0x20 && !stop, "--addr: touches, not begins in");
+}
+
+static void test_json(void)
+{
+	char buf[20];
+
+	check(json_get("{\"a\": \"version\", \"version\": 12}", "version", buf, sizeof(buf)) && !strcmp(buf, "12"),
+	      "a value that looks like the key");
+	check(json_get("{\"x\": {\"r\": \"a\\\"b\\n\"}}", "r", buf, sizeof(buf)) && !strcmp(buf, "a\"b\n"), "escapes");
+	check(!json_get("{\"a\": \"cut", "b", buf, sizeof(buf)), "cut text");
+	check(json_get("{\"a\": 123456789012345678901234567890", "a", buf, sizeof(buf)) && strlen(buf) == 19,
+	      "long value is cut to the buffer");
+}
+
+int main(void)
+{
+	const char *t = getenv("TMPDIR");
+
+	snprintf(dir, sizeof(dir), "%.40s/ptrace-XXXXXX", t ? t : "/tmp");
+	if (!mkdtemp(dir))
+		return 2;
+	test_columns();
+	test_trace();
+	test_log();
+	test_text();
+	test_filter();
+	test_json();
+	unlink(path("t.bin"));
+	unlink(path("u.bin"));
+	unlink(path("out"));
+	unlink(path("thread-6.log"));
+	rmdir(dir);
+	printf("%d passed, %d failed\n", passed, failed);
+	return failed != 0;
+}

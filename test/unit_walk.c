@@ -1,0 +1,560 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * unit_walk.c - the decoder's walker on hand-made maps and streams
+ *
+ * A test builds a module's ops with op(), a stream with the put_* functions, and compares the
+ * records with the expected ones, the end with the expected end. Memory: link-time addresses
+ * below 0x10000, load bias 0x7f0000000000.
+ */
+#include <stdlib.h>
+#include <string.h>
+#include <xxhash.h>
+#include "../decoder/walk.h"
+
+#define BIAS 0x7f0000000000ull
+#define RSP0 0x7ffe0000ff00ull
+
+static int passed, failed;
+
+static void check(bool ok, const char *what)
+{
+	if (ok) {
+		passed++;
+	} else {
+		failed++;
+		printf("FAIL: %s\n", what);
+	}
+}
+
+/* ---- a map ---------------------------------------------------------------------------------- */
+
+static struct sem_op ops[256];
+static struct map_block blocks[32];
+static struct map_site sites[8];
+static struct map_leader leaders[16];
+static struct map_group groups[4];
+static uint32_t nop, nblock, nsite, nleader;
+static uint8_t rodata[64];
+
+static uint8_t stream[4096];
+static size_t nstream;
+
+static void reset(void)
+{
+	nop = nblock = nsite = nleader = 0;
+	nstream = 0;
+}
+
+static uint32_t op(unsigned code, unsigned w, unsigned dst, unsigned a, unsigned b, int64_t imm)
+{
+	ops[nop] = (struct sem_op){ (uint8_t)code, (uint8_t)w, (uint16_t)dst, (uint16_t)a, (uint16_t)b, imm };
+	return nop++;
+}
+
+static uint32_t block(uint32_t vaddr, uint32_t group, uint32_t ninsn)
+{
+	blocks[nblock] = (struct map_block){ .vaddr = vaddr, .ops = nop, .ninsn = (uint16_t)ninsn, .group = group };
+	return op(SEM_BLOCK, 0, SEM_NONE, SEM_NONE, SEM_NONE, nblock++);
+}
+
+static void rec(uint32_t ip, unsigned kind, unsigned size, unsigned base, int32_t disp)
+{
+	op(SEM_REC, 0, SEM_RECDST(size, kind), base, SEM_NONE, SEM_RECIMM(disp, ip));
+}
+
+static void adjust(int64_t n)
+{
+	op(SEM_LEA, 0, SEM_RSP, SEM_RSP, SEM_NONE, n);
+}
+
+/* rsp -= 8, W of the return address */
+static void call_ops(uint32_t ip)
+{
+	adjust(-8);
+	rec(ip, PTRACE_W, 8, SEM_RSP, 0);
+}
+
+static void ret_ops(uint32_t ip)
+{
+	rec(ip, PTRACE_R, 8, SEM_RSP, 0);
+	adjust(8);
+	op(SEM_RET, 0, SEM_NONE, SEM_NONE, SEM_NONE, 0);
+}
+
+static uint32_t site(uint32_t vaddr, uint32_t kind, uint32_t at)
+{
+	sites[nsite] = (struct map_site){ vaddr, kind, at };
+	return nsite++;
+}
+
+static void leader(uint32_t vaddr, uint32_t at, uint32_t flags)
+{
+	leaders[nleader++] = (struct map_leader){ vaddr, at, flags };
+}
+
+static struct map *build(uint8_t **keep)
+{
+	static const struct { int sect; const void *p; uint32_t elem; } s[] = {
+		{ MAP_GROUPS, groups, sizeof(groups) }, { MAP_RODATA, NULL, sizeof(struct map_rodata) },
+		{ MAP_ROBYTES, rodata, sizeof(rodata) }, { MAP_STRINGS, "", 1 },
+		{ MAP_INSNLEN, rodata, sizeof(rodata) },
+	};
+	struct map_rodata ro = { 0x9000, sizeof(rodata), 0 };
+	struct map_head h = { .magic = MAP_MAGIC, .version = MAP_VERSION, .nsites = nsite };
+	uint8_t *b = calloc(1, 1 << 16);
+	struct map *m = calloc(1, sizeof(*m));
+	struct ptrace_error e = { 0 };
+	size_t at = 1024;
+
+	for (int i = 0; i < MAP_NSECTIONS; i++) {
+		const void *p = NULL;
+		size_t n = 0;
+
+		for (size_t k = 0; k < NELEM(s); k++)
+			if (s[k].sect == i)
+				p = s[k].p ? s[k].p : &ro, n = s[k].elem;
+		if (i == MAP_OPS)
+			p = ops, n = nop * sizeof(*ops);
+		if (i == MAP_BLOCKS)
+			p = blocks, n = nblock * sizeof(*blocks);
+		if (i == MAP_SITES)
+			p = sites, n = nsite * sizeof(*sites);
+		if (i == MAP_LEADERS)
+			p = leaders, n = nleader * sizeof(*leaders);
+		h.sect[i] = (struct map_sect){ at, n, XXH3_64bits(p ? p : b, n) };
+		if (n)
+			memcpy(b + at, p, n);
+		at = (at + n + 63) & ~63ull;
+	}
+	h.head_xxh3 = XXH3_64bits(&h, offsetof(struct map_head, head_xxh3));
+	memcpy(b, &h, sizeof(h));
+	m->path = xprintf("test map");
+	if (map_parse(m, b, at, &e)) {
+		printf("FAIL: %s\n", e.text);
+		exit(1);
+	}
+	*keep = b;
+	return m;
+}
+
+/* ---- a stream -------------------------------------------------------------------------------- */
+
+static void put(const void *p, size_t n)
+{
+	memcpy(stream + nstream, p, n);
+	nstream += n;
+}
+
+static void put8(unsigned v)
+{
+	stream[nstream++] = (uint8_t)v;
+}
+
+static void put32(uint32_t v)
+{
+	put(&v, 4);
+}
+
+static void put64(uint64_t v)
+{
+	put(&v, 8);
+}
+
+static void put_mark(unsigned kind, uint32_t id)
+{
+	put32(kind | id << RUN_MARK_ID_SHIFT);
+}
+
+static void put_event(uint32_t id, uint64_t arg)
+{
+	put_mark(RUN_MARK_EVENT, id);
+	put64(arg);
+}
+
+/* ---- running it ------------------------------------------------------------------------------ */
+
+static struct ptrace_rec got[100000];
+static size_t ngot;
+static struct ptrace_stats st;
+static struct walk_result res;
+
+static int collect(void *ctx, struct ptrace_rec *r, size_t n)
+{
+	(void)ctx;
+	if (ngot + n > NELEM(got))
+		return 1;
+	memcpy(got + ngot, r, n * sizeof(*r));
+	ngot += n;
+	return 0;
+}
+
+static enum walk_end go_from(uint32_t start_vaddr, bool blocks_too)
+{
+	struct modrec mod = { .m = { .kind = 1, .bias = BIAS, .lo = BIAS, .hi = BIAS + 0x10000, .site_base = 100 } };
+	struct start start = { .s = { .tid = 7, .rip = BIAS + start_vaddr, .xcr0 = 7 } };
+	struct proc p = { .pid = 7, .mod = &mod, .nmod = 1, .start = &start };
+	struct walk_opts o = { .blocks = blocks_too };
+	uint8_t *keep;
+	struct log *log = log_mem(stream, nstream, true);
+	enum walk_end end;
+
+	start.s.gpr[SEM_RSP] = RSP0;
+	start.s.gpr[SEM_RBX] = 0xb;
+	start.s.xsave_comp[0][2] = 256;
+	start.s.xsave_comp[1][2] = 576;
+	mod.map = build(&keep);
+	mod.path = xprintf("/lib/test.so");
+	memset(&st, 0, sizeof(st));
+	ngot = 0;
+	walk_result_free(&res);
+	end = walk_thread(&p, log, 7, 0, &o, collect, NULL, &st, &res);
+	log_close(log);
+	free(mod.map->by_ops);
+	free(mod.map->by_vaddr);
+	free(mod.map->path);
+	free(mod.map);
+	free(mod.path);
+	free(keep);
+	return end;
+}
+
+static enum walk_end go(void)
+{
+	return go_from(0x1000, false);
+}
+
+static void expect(const char *what, enum walk_end end, enum walk_end want, const struct ptrace_rec *r, size_t n)
+{
+	char line[700];
+	size_t i;
+
+	snprintf(line, sizeof(line), "%s: end %d, wanted %d (%s)", what, end, want, res.why);
+	check(end == want, line);
+	for (i = 0; i < n && i < ngot; i++) {
+		snprintf(line, sizeof(line), "%s: record %zu is ip %#llx addr %#llx size %u kind %d", what, i,
+			 (unsigned long long)got[i].ip, (unsigned long long)got[i].addr, got[i].size, got[i].kind);
+		check(got[i].ip == r[i].ip && got[i].addr == r[i].addr && got[i].size == r[i].size &&
+		      got[i].kind == r[i].kind, line);
+	}
+	snprintf(line, sizeof(line), "%s: %zu records, wanted %zu", what, ngot, n);
+	check(ngot == n, line);
+}
+#define REC(vip, a, s, k) { .ip = BIAS + (vip), .addr = (a), .size = (s), .kind = PTRACE_##k }
+
+/* an exit system call at vaddr, which ends the stream */
+static void exit_block(uint32_t vaddr)
+{
+	block(vaddr, 0, 1);
+	op(SEM_SYSCALL, 0, SEM_NONE, SEM_NONE, SEM_NONE, SEM_TARGETS(0, nop));
+}
+
+/* ---- tests ------------------------------------------------------------------------------------ */
+
+static void test_loop(void)
+{
+	struct ptrace_rec want[4];
+	uint32_t head;
+
+	reset();
+	leader(0x1000, 0, MAP_LEADER_RETURN);
+	block(0x1000, 0, 1);
+	op(SEM_RMARK, 0, SEM_NONE, SEM_NONE, SEM_NONE, 3);
+	op(SEM_LOG, 8, SEM_RSI, SEM_NONE, SEM_NONE, 0);
+	op(SEM_LOGSX, 1, SEM_RCX, SEM_NONE, SEM_NONE, 0);
+	op(SEM_JMP, 0, SEM_NONE, SEM_NONE, SEM_NONE, SEM_TARGETS(nop + 1, 0));
+	head = block(0x1010, 0, 3);
+	op(SEM_REC, 2, SEM_RECDST(4, PTRACE_R), SEM_RSI, SEM_RCX, SEM_RECIMM(-4, 0x1010));
+	op(SEM_ADD, 8, SEM_RCX, SEM_RCX, SEM_NONE, 1);
+	op(SEM_CMPEQ, 4, SEM_T0, SEM_RCX, SEM_NONE, 0);
+	op(SEM_SEL, 8, SEM_T0, SEM_T0 + 1, SEM_T0 + 2, SEM_T0);
+	op(SEM_CMPEQ, 8, SEM_T0, SEM_RCX, SEM_NONE, 1);
+	op(SEM_JCC, 0, SEM_NONE, SEM_T0, SEM_NONE, SEM_TARGETS(nop + 1, head));
+	exit_block(0x1020);
+	put8(RUN_MARK_RET | 3 << 3);
+	put64(0x5000);
+	put8(0xfd); /* -3 */
+	put_event(RUN_EV_EXIT, 0);
+	for (int i = 0; i < 4; i++)
+		want[i] = (struct ptrace_rec)REC(0x1010, 0x5000 + 4 * (i - 3) - 4, 4, R);
+	expect("counted loop", go(), WALK_EXIT, want, 4);
+	check(st.instructions == 1 + 4 * 3 + 1, "counted loop: instructions");
+	check(st.log_bytes_used == nstream, "counted loop: all bytes used");
+}
+
+static void test_calls(void)
+{
+	struct ptrace_rec want[] = {
+		REC(0x1000, RSP0 - 8, 8, W), REC(0x2000, 0xb, 1, R), REC(0x2001, RSP0 - 8, 8, R),
+		REC(0x1005, 0xb, 1, W), /* rbx is the caller's again */
+	};
+	uint32_t call;
+
+	reset();
+	leader(0x1000, 0, MAP_LEADER_RETURN);
+	block(0x1000, 0, 1);
+	call_ops(0x1000);
+	call = op(SEM_CALL, 0, SEM_NONE, SEM_NONE, SEM_NONE, 0);
+	block(0x1005, 0, 1);
+	rec(0x1005, PTRACE_W, 1, SEM_RBX, 0);
+	op(SEM_JCC_LOG, 0, SEM_NONE, SEM_NONE, SEM_NONE, SEM_TARGETS(nop + 1, 0));
+	exit_block(0x1010);
+	ops[call].imm = SEM_TARGETS(nop, call + 1);
+	block(0x2000, 1, 2);
+	rec(0x2000, PTRACE_R, 1, SEM_RBX, 0);
+	op(SEM_IMM, 8, SEM_RBX, SEM_NONE, SEM_NONE, 99);
+	ret_ops(0x2001);
+	put8(1);
+	put_event(RUN_EV_EXIT, 0);
+	expect("call and return", go(), WALK_EXIT, want, 4);
+	stream[0] = 2;
+	expect("branch outcome 2", go(), WALK_LOST, want, 4);
+	check(strstr(res.why, "branch outcome") && strstr(res.why, "position 0"), "reason names the place");
+}
+
+/* main: CALLX; then RMARK site at 0x1005; callback group at 0x2000 (site 0), resync at 0x3000 (site 1) */
+static void opaque_map(void)
+{
+	uint32_t call;
+
+	reset();
+	leader(0x1000, 0, MAP_LEADER_RETURN);
+	block(0x1000, 0, 1);
+	call_ops(0x1000);
+	call = op(SEM_CALLX, 0, SEM_NONE, SEM_NONE, SEM_NONE, 0);
+	ops[call].imm = SEM_TARGETS(0, nop);
+	leader(0x1005, nop, MAP_LEADER_RETURN);
+	block(0x1005, 0, 2);
+	op(SEM_RMARK, 0, SEM_NONE, SEM_NONE, SEM_NONE, 5);
+	rec(0x1005, PTRACE_W, 4, SEM_RSP, -4);
+	op(SEM_SYSCALL, 0, SEM_NONE, SEM_NONE, SEM_NONE, SEM_TARGETS(0, nop + 1));
+	block(0x1010, 0, 1);
+	rec(0x1010, PTRACE_R, 1, SEM_RAX, 0);
+	op(SEM_HALT, 0, SEM_NONE, SEM_NONE, SEM_NONE, 0);
+	site(0x2000, MAP_SITE_ENTRY, nop);
+	leader(0x2000, nop + 2, MAP_LEADER_ENTRY);
+	op(SEM_LOG, 4, SEM_RDI, SEM_NONE, SEM_NONE, 0);
+	op(SEM_JMP, 0, SEM_NONE, SEM_NONE, SEM_NONE, SEM_TARGETS(nop + 1, 0));
+	block(0x2000, 1, 2);
+	rec(0x2000, PTRACE_R, 2, SEM_RDI, 0);
+	ret_ops(0x2002);
+	site(0x3000, MAP_SITE_RESYNC, nop);
+	leader(0x3000, nop + 1, 1 << 8);
+	op(SEM_JMP, 0, SEM_NONE, SEM_NONE, SEM_NONE, SEM_TARGETS(nop + 1, 0));
+	block(0x3000, 0, 1);
+	rec(0x3000, PTRACE_W, 8, SEM_RSP, 0);
+	op(SEM_JCC_LOG, 0, SEM_NONE, SEM_NONE, SEM_NONE, SEM_TARGETS(0, nop - 2));
+}
+
+static void finish(void)
+{
+	put_mark(RUN_MARK_SYSCALL, 39);
+	put64(0x1234);
+	put_event(RUN_EV_EXIT, 0);
+}
+
+static void test_opaque(void)
+{
+	struct ptrace_rec plain[] = { REC(0x1000, RSP0 - 8, 8, W), REC(0x1005, RSP0 - 4, 4, W),
+				      REC(0x1010, 0x1234, 1, R) };
+	struct ptrace_rec entry[] = { REC(0x1000, RSP0 - 8, 8, W), REC(0x2000, 0x77, 2, R),
+				      REC(0x2002, RSP0 - 8, 8, R), REC(0x1005, RSP0 - 4, 4, W),
+				      REC(0x1010, 0x1234, 1, R) };
+	struct ptrace_rec back[] = { REC(0x1000, RSP0 - 8, 8, W), REC(0x2000, 0x77, 2, R),
+				     REC(0x2002, RSP0 - 96, 8, R), REC(0x1005, RSP0 - 4, 4, W),
+				     REC(0x1010, 0x1234, 1, R) };
+
+	opaque_map();
+	put_event(RUN_EV_EXEC, 0); /* may stand before any mark */
+	put8(RUN_MARK_RET | 5 << 3);
+	finish();
+	expect("opaque call", go(), WALK_EXIT, plain, 3);
+	check(st.opaque_entries == 1 && res.nplace == 1 && res.place[0].ip == BIAS + 0x1000, "opaque place");
+
+	opaque_map();
+	put_mark(RUN_MARK_ENTRY, 100);
+	put32(0x77);
+	put8(RUN_MARK_RET | 5 << 3);
+	finish();
+	expect("indirect call", go(), WALK_EXIT, entry, 5);
+	check(!st.opaque_entries && !st.callbacks, "an indirect call is not opaque");
+
+	opaque_map();
+	put_mark(RUN_MARK_ENTRYX, 100);
+	put64(RSP0 - 96);
+	put32(0x77);
+	put8(RUN_MARK_RET | 5 << 3);
+	finish();
+	expect("callback", go(), WALK_EXIT, back, 5);
+	check(st.callbacks == 1 && st.opaque_entries >= 1, "callback counted");
+
+	opaque_map();
+	put8(RUN_MARK_RET | 6 << 3);
+	finish();
+	expect("wrong return mark", go(), WALK_LOST, plain, 1);
+	opaque_map();
+	put_mark(RUN_MARK_ENTRY, 101);
+	expect("entry mark of a resync site", go(), WALK_LOST, plain, 1);
+	opaque_map();
+	put_mark(RUN_MARK_ENTRYX, 4000);
+	put64(0);
+	expect("unknown site", go(), WALK_LOST, plain, 1);
+}
+
+static void test_resync(void)
+{
+	struct ptrace_rec want[] = { REC(0x1000, RSP0 - 8, 8, W), REC(0x2000, 0x77, 2, R),
+				     REC(0x3000, RSP0 - 32, 8, W), REC(0x3000, RSP0 - 32, 8, W),
+				     REC(0x1000, RSP0 - 40, 8, W), REC(0x1005, RSP0 - 36, 4, W),
+				     REC(0x1010, 0x1234, 1, R) };
+
+	opaque_map();
+	/* the callback calls out by a jump instead of returning, and never comes back: longjmp */
+	for (uint32_t i = 0; i < nop; i++)
+		if (ops[i].op == SEM_RET) {
+			ops[i] = (struct sem_op){ SEM_JMPX, 0, SEM_NONE, SEM_NONE, SEM_NONE, 0 };
+			ops[i - 2] = (struct sem_op){ SEM_IMM, 8, SEM_T0, SEM_NONE, SEM_NONE, 0 };
+		}
+	put_mark(RUN_MARK_ENTRYX, 100);
+	put64(RSP0 - 96);
+	put32(0x77);
+	put_mark(RUN_MARK_RESYNC, 101);
+	put64(RSP0 - 32);
+	put8(0);
+	put8(1);
+	put8(RUN_MARK_RET | 5 << 3);
+	finish();
+	expect("resync drops frames", go(), WALK_EXIT, want, 7);
+}
+
+static void test_ends(void)
+{
+	struct ptrace_rec want[] = { REC(0x1000, RSP0 - 8, 8, W) };
+
+	opaque_map();
+	expect("stream ends at a mark", go(), WALK_LOG_ENDS, want, 0);
+	opaque_map();
+	put_event(RUN_EV_STOP, RUN_STOP_SIGNAL);
+	expect("stop event", go(), WALK_STOP, want, 1);
+	check(res.arg == RUN_STOP_SIGNAL, "stop reason");
+	opaque_map();
+	put_event(77, 0);
+	expect("unknown event", go(), WALK_LOST, want, 1);
+	opaque_map();
+	put_event(RUN_EV_MODULE, 9);
+	expect("module record out of range", go(), WALK_LOST, want, 1);
+	opaque_map();
+	ops[1].op = 180;
+	put8(0);
+	expect("op of a newer analyzer", go(), WALK_LOST, want, 0);
+	opaque_map();
+	ops[1].dst = 5000;
+	put8(0);
+	expect("register out of range", go(), WALK_LOST, want, 0);
+}
+
+static void test_vec(void)
+{
+	struct sem_vec gather = { .n = 4, .mask = SEM_MASK_VEC, .idx_bytes = 4, .idx_scale = 3, .mask_bytes = 4 };
+	struct sem_vec comp = { .n = 8, .mask = SEM_MASK_K, .mask_bytes = 8, .flags = SEM_VEC_COMPRESS };
+	struct sem_vec movs = { .kind = SEM_REP_MOVS, .count = SEM_RCX, .df = SEM_DF };
+	struct sem_vec xs = { .kind = SEM_XS_SAVE, .count = SEM_RAX, .df = SEM_RDX };
+	struct ptrace_rec want[] = { REC(0x1000, 0x5000 - 8, 4, R), REC(0x1000, 0x5000 + 24, 4, R),
+				     REC(0x1001, 0x6000, 2, W), REC(0x1001, 0x6002, 2, W),
+				     REC(0x1002, 0x7000, 8, R), REC(0x1002, 0x8000, 8, W),
+				     REC(0x1002, 0x6ff8, 8, R), REC(0x1002, 0x7ff8, 8, W),
+				     REC(0x1003, 0x5000, 832, W), REC(0x1004, 0x9999, 1, R) };
+
+	reset();
+	leader(0x1000, 0, MAP_LEADER_RETURN);
+	block(0x1000, 0, 5);
+	op(SEM_IMM, 8, SEM_RBX, SEM_NONE, SEM_NONE, 0x5000);
+	op(SEM_RECVEC, 0, SEM_RECDST(4, PTRACE_R), SEM_RBX, SEM_NONE, SEM_RECIMM(0, 0x1000));
+	memcpy(&ops[nop++], &gather, 16);
+	op(SEM_RECVEC, 0, SEM_RECDST(2, PTRACE_W), SEM_RBX, SEM_NONE, SEM_RECIMM(0x1000, 0x1001));
+	memcpy(&ops[nop++], &comp, 16);
+	op(SEM_IMM, 8, SEM_RSI, SEM_NONE, SEM_NONE, 0x7000);
+	op(SEM_IMM, 8, SEM_RDI, SEM_NONE, SEM_NONE, 0x8000);
+	op(SEM_IMM, 8, SEM_RCX, SEM_NONE, SEM_NONE, 2);
+	op(SEM_IMM, 8, SEM_DF, SEM_NONE, SEM_NONE, 1);
+	op(SEM_RECREP, 8, SEM_NONE, SEM_RSI, SEM_RDI, SEM_RECIMM(0, 0x1002));
+	memcpy(&ops[nop++], &movs, 16);
+	op(SEM_IMM, 8, SEM_RAX, SEM_NONE, SEM_NONE, -1);
+	op(SEM_IMM, 8, SEM_RDX, SEM_NONE, SEM_NONE, 0);
+	op(SEM_RECXS, 0, SEM_RECDST(0, PTRACE_W), SEM_RBX, SEM_NONE, SEM_RECIMM(0, 0x1003));
+	memcpy(&ops[nop++], &xs, 16);
+	op(SEM_LOG, 8, SEM_RAX, SEM_NONE, SEM_NONE, 0);
+	rec(0x1004, PTRACE_R, 1, SEM_RAX, 0);
+	op(SEM_VCHK, 0, SEM_NONE, SEM_NONE, SEM_NONE, 0);
+	op(SEM_SYSCALL, 0, SEM_NONE, SEM_NONE, SEM_NONE, SEM_TARGETS(0, 0));
+	put32(0x80000000), put32(0x7fffffff), put32(0xffffffff), put32(0);
+	put32(-1), put32(1), put32(3), put32(4);
+	put64(0x81);
+	put64(0x9999);
+	put64(0x9999);
+	put_event(RUN_EV_EXIT, 0);
+	expect("groups of records", go(), WALK_EXIT, want, 10);
+	check(st.checked == 1 && !st.wrong, "verify agrees");
+	stream[nstream - 20] ^= 1;
+	expect("groups of records", go(), WALK_EXIT, want, 10);
+	check(st.wrong == 1 && res.ndiff == 1 && res.diff[0].got == 0x9999, "verify differs");
+}
+
+static void test_memory(void)
+{
+	struct ptrace_rec want[] = { REC(0x1000, 0xdead, 1, R), REC(0x1001, 0x3344, 1, R),
+				     REC(0x1002, BIAS + 0x9000, 1, R) };
+
+	reset();
+	memcpy(rodata + 8, "\xad\xde", 2);
+	leader(0x1000, 0, MAP_LEADER_RETURN);
+	block(0x1000, 0, 3);
+	op(SEM_MODADDR, 8, SEM_RAX, SEM_NONE, SEM_NONE, 0x9000);
+	op(SEM_LOADRO, 2, SEM_RCX, SEM_RAX, SEM_NONE, 8);
+	rec(0x1000, PTRACE_R, 1, SEM_RCX, 0);
+	op(SEM_IMM, 8, SEM_RDX, SEM_NONE, SEM_NONE, 0x11223344);
+	op(SEM_STORE, 4, SEM_NONE, SEM_RSP, SEM_RDX, -6);
+	op(SEM_LOAD, 2, SEM_RCX, SEM_RSP, SEM_NONE, -6);
+	rec(0x1001, PTRACE_R, 1, SEM_RCX, 0);
+	rec(0x1002, PTRACE_R, 1, SEM_RAX, 0);
+	op(SEM_LOAD, 8, SEM_RCX, SEM_RSP, SEM_NONE, -6);
+	op(SEM_SYSCALL, 0, SEM_NONE, SEM_NONE, SEM_NONE, SEM_TARGETS(0, 0));
+	put_event(RUN_EV_EXIT, 0);
+	expect("unknown bytes are not made up", go(), WALK_LOST, want, 3);
+	check(st.unknown == 1, "unknown counted");
+}
+
+static void test_ijmp(void)
+{
+	struct ptrace_rec want[] = { REC(0x1010, 0xb, 1, R) };
+	uint32_t at;
+
+	reset();
+	leader(0x1000, 0, MAP_LEADER_RETURN);
+	block(0x1000, 0, 1);
+	op(SEM_IJMP_LOG, 0, SEM_NONE, SEM_NONE, SEM_NONE, 0);
+	at = nop;
+	leader(0x1010, at, MAP_LEADER_TARGET);
+	block(0x1010, 0, 1);
+	rec(0x1010, PTRACE_R, 1, SEM_RBX, 0);
+	op(SEM_SYSCALL, 0, SEM_NONE, SEM_NONE, SEM_NONE, SEM_TARGETS(0, 0));
+	put32((uint32_t)(BIAS + 0x1010));
+	put_event(RUN_EV_EXIT, 0);
+	expect("jump table", go(), WALK_EXIT, want, 1);
+	blocks[1].group = 1;
+	expect("a leader of another group needs a mark", go(), WALK_EXIT, want, 0);
+}
+
+int main(void)
+{
+	test_loop();
+	test_calls();
+	test_opaque();
+	test_resync();
+	test_ends();
+	test_vec();
+	test_memory();
+	test_ijmp();
+	walk_result_free(&res);
+	printf("%d passed, %d failed\n", passed, failed);
+	return failed != 0;
+}
