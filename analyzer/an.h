@@ -48,6 +48,10 @@ struct an_insn {
 	uint8_t pad;
 	uint32_t block;    /* index within the group */
 };
+/* An instruction that is also entered behind its prefix (a jump over `lock`) appears twice in
+ * an_group.insn: from the prefix on, and one byte later without it. Each form is a block of its own with
+ * the same succ[1]: control does not always fall into the block that follows in address order, and the
+ * two overlap in memory. */
 enum { AN_I_NORETURN = 1, /* call that does not come back (falls into another function, or padding) */
        AN_I_SETJMP = 2 /* call of a returns-twice function */ };
 
@@ -103,7 +107,9 @@ struct an_group {
 	uint32_t ntable;
 	struct an_callee *callee; /* direct calls and tail jumps to certain groups of this module */
 	uint32_t ncallee;
-	bool suspect;             /* unreached non-padding bytes were inside: every instruction may be a leader */
+	bool suspect;             /* unreached non-padding bytes were inside: if the group has a jump with unknown
+	                             targets they are decoded and their starts are candidates of that jump,
+	                             else they are dead code or data and are left as they are */
 	uint8_t glue;             /* glue.c's cache; 0 = not computed. Reset when tables or flags change */
 	void *live, *graph;       /* owned by later stages */
 	struct an_summary *sum;
@@ -115,6 +121,7 @@ struct an_summary {
 	uint32_t maywrite;   /* GPRs this group or its callees may change and not restore at return */
 	uint32_t ownwrite;   /* GPRs written anywhere in the group's own instructions */
 	uint32_t needs;      /* GPRs the decoder must know at entry (direct entry: the caller provides) */
+	uint32_t callers;    /* direct calls and tail jumps to it in this module (plan_summaries) */
 	uint32_t liveret;    /* registers/flags some direct caller reads after the call, beyond the ABI */
 	bool tailx;          /* may leave by an indirect jump: its caller's return site needs a RET mark */
 	bool lifo;           /* every ret provably pops this activation's own return address */
@@ -136,7 +143,8 @@ struct module {
 	struct an_ro *ro;         /* bytes that cannot change after start: segments without PF_W */
 	uint32_t nro;
 	const char *soname;
-	struct an_group *group;   /* ascending lowest vaddr */
+	struct an_group *group;   /* the certain ones, ascending lowest vaddr; their bytes that are also read
+	                             as data are AN_BYTE_KEEP in live_byte */
 	uint32_t ngroup;
 	struct map_opaque *opaque;
 	uint32_t nopaque;
@@ -206,6 +214,9 @@ struct plan {
 	                           included): MAP_LEADER_RETURN's ops; AN_NONE if not a return site. Equals
 	                           blockop where nothing but the call leads to the block */
 };
+
+/* par.c: fn(arg, 0 … n-1) on `jobs` threads */
+void par_for(uint32_t n, int jobs, void (*fn)(void *arg, uint32_t i), void *arg);
 
 /* plan.c: round 1 and round 2 */
 int plan_summaries(struct module *m, int jobs);

@@ -18,9 +18,10 @@
 static uint8_t flow_of(unsigned kind)
 {
 	static const uint8_t flow[] = {
-		[K_NEXT] = FLOW_NEXT, [K_JMP8] = FLOW_JMP, [K_JMP32] = FLOW_JMP, [K_JCC8] = FLOW_JCC,
-		[K_JCC32] = FLOW_JCC, [K_IJMP] = FLOW_IJMP, [K_CALL] = FLOW_CALL, [K_ICALL] = FLOW_ICALL,
-		[K_RET] = FLOW_RET, [K_SYSCALL] = FLOW_SYSCALL, [K_HALT] = FLOW_HALT,
+		[K_NEXT] = FLOW_NEXT,	    [K_JMP8] = FLOW_JMP,    [K_JMP32] = FLOW_JMP,
+		[K_JCC8] = FLOW_JCC,	    [K_JCC32] = FLOW_JCC,   [K_IJMP] = FLOW_IJMP,
+		[K_CALL] = FLOW_CALL,	    [K_ICALL] = FLOW_ICALL, [K_RET] = FLOW_RET,
+		[K_SYSCALL] = FLOW_SYSCALL, [K_HALT] = FLOW_HALT,
 	};
 
 	return flow[kind];
@@ -63,9 +64,12 @@ static uint32_t scan_insns(const struct disc *d, const struct an_group *g, struc
 			if (!IL_START(b))
 				continue;
 			if (out)
-				out[n] = (struct an_insn){ .vaddr = v, .len = IL_LEN(b), .flow = flow_of(IL_KIND(b)),
-					.target = disc_target(d, v),
-					.flags = (s & ST_NORET ? AN_I_NORETURN : 0) | (s & ST_TWICE ? AN_I_SETJMP : 0) };
+				out[n] = (struct an_insn){.vaddr = v,
+							  .len = IL_LEN(b),
+							  .flow = flow_of(IL_KIND(b)),
+							  .target = disc_target(d, v),
+							  .flags = (s & ST_NORET ? AN_I_NORETURN : 0) |
+								   (s & ST_TWICE ? AN_I_SETJMP : 0)};
 			n++;
 		}
 	return n;
@@ -106,14 +110,17 @@ static void link_block(struct an_group *g, struct an_block *b)
 		b->succ[0] = block_at(g, in->target);
 		b->succ[1] = next_block(g, last);
 		break;
-	case FLOW_CALL: case FLOW_ICALL:
+	case FLOW_CALL:
+	case FLOW_ICALL:
 		if (in->flags & AN_I_NORETURN)
 			break;
 		b->succ[1] = next_block(g, last);
 		if (b->succ[1] != AN_NONE)
-			g->block[b->succ[1]].flags |= AN_B_RETURN | (in->flags & AN_I_SETJMP ? AN_B_TWICE : 0);
+			g->block[b->succ[1]].flags |=
+				AN_B_RETURN | (in->flags & AN_I_SETJMP ? AN_B_TWICE : 0);
 		break;
-	case FLOW_NEXT: case FLOW_SYSCALL:
+	case FLOW_NEXT:
+	case FLOW_SYSCALL:
 		b->succ[1] = next_block(g, last);
 		break;
 	}
@@ -132,12 +139,14 @@ static int make_tables(struct disc *d, struct an_group *g)
 	for (uint32_t i = 0; i < g->nblock; i++) {
 		struct an_block *b = &g->block[i];
 		uint32_t jump = b->first + b->n - 1;
-		const struct ijmp *j = g->insn[jump].flow == FLOW_IJMP ? disc_ijmp(d, g->insn[jump].vaddr) : NULL;
+		const struct ijmp *j =
+			g->insn[jump].flow == FLOW_IJMP ? disc_ijmp(d, g->insn[jump].vaddr) : NULL;
 		struct an_table *t = &g->table[g->ntable];
 
 		if (!j || !j->ntarget)
 			continue;
-		*t = (struct an_table){ .jump = jump, .vaddr = j->table, .entry_size = j->entsize, .exact = j->exact };
+		*t = (struct an_table){
+			.jump = jump, .vaddr = j->table, .entry_size = j->entsize, .exact = j->exact};
 		if (!(t->target = malloc(j->ntarget * sizeof(*t->target))))
 			return -1;
 		b->table = g->ntable++;
@@ -156,18 +165,19 @@ static int make_tables(struct disc *d, struct an_group *g)
 }
 
 /* Calls fn for every edge out of block i; duplicates of a table are visited once in a row only. */
-#define EACH_SUCC(g, i, s, body) do { \
-		const struct an_block *b_ = &(g)->block[i]; \
-		for (int k_ = 0; k_ < 2; k_++) { \
-			uint32_t s = b_->succ[k_]; \
-			if (s != AN_NONE) \
-				body; \
-		} \
-		if (b_->table != AN_NONE) \
-			for (uint32_t k_ = 0; k_ < (g)->table[b_->table].ntarget; k_++) { \
-				uint32_t s = (g)->table[b_->table].target[k_]; \
-				body; \
-			} \
+#define EACH_SUCC(g, i, s, body)                                                                             \
+	do {                                                                                                 \
+		const struct an_block *b_ = &(g)->block[i];                                                  \
+		for (int k_ = 0; k_ < 2; k_++) {                                                             \
+			uint32_t s = b_->succ[k_];                                                           \
+			if (s != AN_NONE)                                                                    \
+				body;                                                                        \
+		}                                                                                            \
+		if (b_->table != AN_NONE)                                                                    \
+			for (uint32_t k_ = 0; k_ < (g)->table[b_->table].ntarget; k_++) {                    \
+				uint32_t s = (g)->table[b_->table].target[k_];                               \
+				body;                                                                        \
+			}                                                                                    \
 	} while (0)
 
 static void mark_reached(struct an_group *g, uint32_t *stack)

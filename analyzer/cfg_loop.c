@@ -15,9 +15,9 @@ enum { DEPTH_MAX = 8, WORK_PER_BLOCK = 64 };
 
 struct dfs {
 	struct an_group *g;
-	uint8_t *state;            /* 0 new, 1 on the stack, 2 done */
-	uint32_t *stack, *edge;    /* block; next successor to look at */
-	VEC(struct edge) back;     /* from, to: block indices */
+	uint8_t *state; /* 0 new, 1 on the stack, 2 done */
+	uint32_t *stack, *edge; /* block; next successor to look at */
+	VEC(struct edge) back; /* from, to: block indices */
 };
 
 static uint32_t nth_succ(const struct an_group *g, uint32_t b, uint32_t k, bool *end)
@@ -43,7 +43,7 @@ static bool dfs_from(struct dfs *s, uint32_t root)
 	s->state[root] = 1;
 	s->stack[0] = root;
 	s->edge[0] = 0;
-	for (n = 1; n; ) {
+	for (n = 1; n;) {
 		uint32_t b = s->stack[n - 1];
 		bool end = false;
 		uint32_t t = nth_succ(s->g, b, s->edge[n - 1]++, &end);
@@ -55,7 +55,7 @@ static bool dfs_from(struct dfs *s, uint32_t root)
 			continue;
 		} else if (s->state[t] == 1) {
 			s->g->block[t].flags |= AN_B_LOOPHEAD;
-			if (!VEC_PUSH(&s->back, (struct edge){ b, t }))
+			if (!VEC_PUSH(&s->back, (struct edge){b, t}))
 				return false;
 		} else if (!s->state[t]) {
 			s->state[t] = 1;
@@ -103,7 +103,7 @@ static uint64_t deepen(struct dfs *s, const struct edge *e, uint32_t n, uint32_t
 
 int cfg_loops(struct an_group *g)
 {
-	struct dfs s = { .g = g };
+	struct dfs s = {.g = g};
 	uint32_t n = g->nblock, *mark;
 	uint64_t budget = (uint64_t)n * WORK_PER_BLOCK + 1000;
 	int rc = -1;
@@ -121,7 +121,8 @@ int cfg_loops(struct an_group *g)
 		for (uint32_t i = 0; i < n; i++) {
 			uint32_t f = g->block[i].flags;
 
-			if ((pass == 2 || (pass == 0 && (f & AN_B_ENTRY)) || (pass == 1 && (f & AN_B_LANDING))) &&
+			if ((pass == 2 || (pass == 0 && (f & AN_B_ENTRY)) ||
+			     (pass == 1 && (f & AN_B_LANDING))) &&
 			    !dfs_from(&s, i))
 				goto out;
 		}

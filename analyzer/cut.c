@@ -5,7 +5,7 @@
  *   source ─▶ [what is unknown] ─▶ … values computed from it … ─▶ [roots] ─▶ sink
  *
  * Every value is a pair of nodes joined by an edge whose capacity is the cost of logging it there:
- * bytes times how often the place is expected to run (10 to the loop depth). A branch costs its
+ * bytes times how often the place is expected to run (cut_freq.c). A branch costs its
  * one byte, an indirect target four, an address eight whatever it is made of. Values that cannot
  * be logged have infinite capacity. The edges of a minimum cut are the logs; whatever is behind them
  * is recomputed. The result goes into the decisions (gr_insn.logged, .ea, gr_block.blklog, .ctl_log),
@@ -21,6 +21,7 @@ struct cut {
 	struct gr *gr;
 	struct vg v;
 	struct flow f;
+	int64_t *freq;   /* per block: how often it runs */
 	uint32_t *node;  /* of op k at k, of in i at nop + i: its near side << 1 | has a far side */
 	uint32_t extra;  /* next free node */
 	uint32_t to;     /* node whose operands are being linked */
@@ -31,12 +32,9 @@ struct cut {
 enum { ROOT_EA, ROOT_CTL };
 enum { SRC, SINK };
 
-static int64_t weight(const struct gr *gr, uint32_t block)
+static int64_t weight(const struct cut *c, uint32_t block)
 {
-	static const int64_t w[] = { 2, 20, 200, 2000, 20000 }; /* halves: entry needs are cheaper */
-	uint32_t d = gr->g->block[block].depth;
-
-	return w[d > 4 ? 4 : d];
+	return c->freq[block];
 }
 
 static uint32_t near(const struct cut *c, uint32_t ref)
@@ -128,7 +126,7 @@ static void roots_insn(struct cut *c, uint32_t bi, uint32_t i)
 			if (!before || before->a != op->a || before->b != op->b || before->imm != op->imm) {
 				to = SINK;
 				if (n < 8 && pe_ea(gr, i, k, &l))
-					to = paid_root(c, ROOT_EA, i, bi, (uint8_t)n, 8 * weight(gr, bi));
+					to = paid_root(c, ROOT_EA, i, bi, (uint8_t)n, 8 * weight(c, bi));
 			} else if (c->build && to != SINK && n < 8) {
 				paid_root(c, ROOT_EA, i, bi, (uint8_t)n, 0);
 				c->root[c->nroot - 1].node = to;
@@ -164,7 +162,7 @@ static void roots_control(struct cut *c, uint32_t bi)
 	const struct an_block *b = &gr->g->block[bi];
 	uint32_t insn = b->first + b->n - 1;
 	uint8_t flow = gr_flow(gr, bi);
-	int64_t cost = weight(gr, bi);
+	int64_t cost = weight(c, bi);
 	enum jumpkind kind;
 	uint32_t to;
 
@@ -201,10 +199,10 @@ static int64_t op_cost(const struct cut *c, uint32_t insn, uint32_t k)
 	bool sx;
 
 	if (gr->note[k].flags & GN_COUNT)
-		return 8 * weight(gr, gr->g->insn[insn].block);
+		return 8 * weight(c, gr->g->insn[insn].block);
 	if (op->op == SEM_STORE || op->dst >= SEM_NGPR)
 		return CUT_INF;
-	return gr_logwidth(gr, insn, k, c->v.nw[k], &sx) * weight(gr, gr->g->insn[insn].block);
+	return gr_logwidth(gr, insn, k, c->v.nw[k], &sx) * weight(c, gr->g->insn[insn].block);
 }
 
 /* number the demanded values; those that cannot be logged need no far side */
@@ -260,7 +258,7 @@ static void in_node(struct cut *c, uint32_t i)
 	uint32_t x = near(c, VG_IN | i), b = in->block;
 	unsigned from = vg_from(&c->v, i);
 	bool gpr = in->var < SEM_NGPR, real = b < gr->g->nblock;
-	int64_t w = real ? weight(gr, b) : 0, side = 0;
+	int64_t w = real ? weight(c, b) : 0, side = 0;
 
 	if (c->node[gr->nop + i] & 1)
 		flow_edge(&c->f, x, x + 1, in->nw * w);
@@ -271,7 +269,9 @@ static void in_node(struct cut *c, uint32_t i)
 	if (from & VG_ENTRY) {
 		bool provided = gr->g->sum->needs >> in->var & 1;
 
-		side += gr->round1 ? in->nw : provided ? 1 : in->nw * w;
+		/* once an activation; only direct callers may know it without logging it */
+		side += !gr->round1 ? provided ? 1 : in->nw * w :
+			in->nw * (gr->g->sum->callers ? CUT_ONCE / 2 : CUT_ONCE);
 	}
 	if (from & VG_MARK)
 		side += in->nw;
@@ -347,12 +347,14 @@ int cut_run(struct gr *gr)
 	if (!c)
 		return -1;
 	c->gr = gr;
-	if (vg_open(&c->v, gr) == 0)
+	c->freq = cut_freq(gr);
+	if (c->freq && vg_open(&c->v, gr) == 0)
 		r = solve(c);
 	flow_close(&c->f);
 	vg_close(&c->v);
 	free(c->root);
 	free(c->node);
+	free(c->freq);
 	free(c);
 	return r;
 }

@@ -51,6 +51,8 @@ unsigned vg_from(const struct vg *v, uint32_t in);
 /* ---- minimum cut (cut_dinic.c) -------------------------------------------------------------- */
 
 #define CUT_INF (1ll << 40)
+#define CUT_ONCE 128 /* weight of what runs once an activation */
+int64_t *cut_freq(const struct gr *gr); /* cut_freq.c */
 struct flow_edge { uint32_t to, next; int64_t cap; };
 struct flow {
 	struct flow_edge *e; /* pairs: e ^ 1 is the reverse */

@@ -18,102 +18,125 @@
 #include "elf_priv.h"
 
 /* kinds in il: how the instruction goes on, with the size of a direct target */
-enum { K_NEXT, K_INSIDE /* not a start */, K_JMP8, K_JMP32, K_JCC8, K_JCC32, K_IJMP, K_CALL, K_ICALL, K_RET,
-       K_SYSCALL, K_HALT };
+enum {
+	K_NEXT,
+	K_INSIDE /* not a start */,
+	K_JMP8,
+	K_JMP32,
+	K_JCC8,
+	K_JCC32,
+	K_IJMP,
+	K_CALL,
+	K_ICALL,
+	K_RET,
+	K_SYSCALL,
+	K_HALT
+};
 #define IL_IN (K_INSIDE << 4)
-#define IL_LEN(b) ((b) & 15)
+#define IL_LEN(b) ((b)&15)
 #define IL_KIND(b) ((b) >> 4)
 #define IL_START(b) ((b) && IL_KIND(b) != K_INSIDE)
 
 enum {
-	ST_LEAD = 1,     /* a direct jump goes here */
-	ST_ENTRY = 2,    /* callable */
-	ST_LAND = 4,     /* landing pad */
-	ST_TARGET = 8,   /* target of a recognised jump table */
-	ST_TAKEN = 16,   /* its address is stored, exported or computed somewhere */
-	ST_NORET = 32,   /* at a call: does not come back */
-	ST_TWICE = 64,   /* at a call: returns twice */
-	ST_DATA = 128,   /* read as data, or declared to be */
+	ST_LEAD = 1, /* a direct jump goes here */
+	ST_ENTRY = 2, /* callable */
+	ST_LAND = 4, /* landing pad */
+	ST_TARGET = 8, /* target of a recognised jump table */
+	ST_TAKEN = 16, /* its address is stored, exported or computed somewhere */
+	ST_NORET = 32, /* at a call: does not come back */
+	ST_TWICE = 64, /* at a call: returns twice */
+	ST_DATA = 128, /* read as data, or declared to be */
 };
 
 enum piece_kind { PC_FDE, PC_STUB, PC_GAP };
 struct piece {
 	uint32_t start, end;
-	uint32_t up;         /* union-find parent, index */
+	uint32_t up; /* union-find parent, index */
 	uint8_t kind, reason;
-	bool suspect;        /* has unreached bytes that are no padding */
-	bool done;           /* as a root: looked at in this round */
-	uint32_t next;       /* next piece of the same group, ascending */
-	uint32_t solved;     /* as a root: size of the group when its jumps were last solved */
+	bool suspect; /* has unreached bytes that are no padding */
+	bool done; /* as a root: looked at in this round */
+	uint32_t next; /* next piece of the same group, ascending */
+	uint32_t solved; /* as a root: size of the group when its jumps were last solved */
 };
 
-struct piece_list { struct piece *v; uint32_t n, cap; };
+struct piece_list {
+	struct piece *v;
+	uint32_t n, cap;
+};
 
-struct edge { uint32_t from, to; }; /* of instructions */
+struct edge {
+	uint32_t from, to;
+}; /* of instructions */
 
-struct disc_name { uint32_t vaddr, cls; };
+struct disc_name {
+	uint32_t vaddr, cls;
+};
 
 /* One indirect jump and what is known about it. */
 struct ijmp {
 	uint32_t vaddr;
-	uint32_t table, entsize;   /* the table in memory, AN_NONE if none */
-	uint32_t *target;          /* vaddrs, may repeat; owned */
+	uint32_t table, entsize; /* the table in memory, AN_NONE if none */
+	uint32_t *target; /* vaddrs, may repeat; owned */
 	uint32_t ntarget;
-	bool exact;                /* all targets listed, none outside the group */
-	bool assumed;              /* exact if no byte of the group is left unreached: the table has no bound */
-	bool stays;                /* arithmetic on code addresses: anywhere in the group */
-	bool bounded;              /* solved without scanning */
+	bool exact; /* all targets listed, none outside the group */
+	bool assumed; /* exact if no byte of the group is left unreached: the table has no bound */
+	bool stays; /* arithmetic on code addresses: anywhere in the group */
+	bool bounded; /* solved without scanning */
 };
 
 struct disc {
 	struct module *m;
 	struct elf_priv *x;
 	ZydisDecoder fast, full;
-	uint32_t lo, size;         /* text_lo, bytes of text */
+	uint32_t lo, size; /* text_lo, bytes of text */
 	uint8_t *il, *st;
-	uint64_t *lab;             /* bitmap over [vaddr_lo, vaddr_hi): data addresses code or relocations name */
-	uint64_t *tab;             /* the same, for addresses of recognised tables' entries */
+	uint64_t *lab; /* bitmap over [vaddr_lo, vaddr_hi): data addresses code or relocations name */
+	uint64_t *tab; /* the same, for addresses of recognised tables' entries */
 	VEC(uint32_t) work;
-	struct piece_list piece;   /* ascending start, disjoint */
-	VEC(struct edge) cross;    /* direct jumps between pieces, or within a gap */
-	VEC(struct edge) fall;     /* fall-through from one piece into another */
-	VEC(struct edge) lea;      /* code that computes an address in text: from the insn to the address */
-	VEC(struct ijmp) ijmp;     /* ascending vaddr after disc_sort_ijmps */
+	struct piece_list piece; /* ascending start, disjoint */
+	VEC(struct edge) cross; /* direct jumps between pieces, or within a gap */
+	VEC(struct edge) fall; /* fall-through from one piece into another */
+	VEC(struct edge) lea; /* code that computes an address in text: from the insn to the address */
+	VEC(struct ijmp) ijmp; /* ascending vaddr after disc_sort_ijmps */
 	VEC(struct disc_name) cls; /* functions and GOT slots whose names matter, ascending vaddr */
-	uint32_t nalt;             /* instructions also entered behind their prefix */
+	uint32_t nalt; /* instructions also entered behind their prefix */
 	bool nomem;
 };
 
 /* classes of names that matter */
 enum { NAME_PLAIN, NAME_TWICE, NAME_NORET };
 
-bool disc_pieces(struct disc *d);                   /* initial pieces; false: out of memory */
-uint32_t disc_piece(const struct disc *d, uint32_t v);  /* index, AN_NONE outside text */
+bool disc_pieces(struct disc *d); /* initial pieces; false: out of memory */
+uint32_t disc_piece(const struct disc *d, uint32_t v); /* index, AN_NONE outside text */
 uint32_t disc_root(struct disc *d, uint32_t piece);
-void disc_join(struct disc *d);                     /* recompute unions from edges; splits gaps first */
-void disc_walk(struct disc *d);                     /* until the work list is empty */
+void disc_join(struct disc *d); /* recompute unions from edges; splits gaps first */
+void disc_walk(struct disc *d); /* until the work list is empty */
 void disc_push(struct disc *d, uint32_t v, uint8_t flags);
 void disc_named(struct disc *d, uint32_t from, uint64_t v); /* `from` (code or data) holds address v */
-bool disc_names(struct disc *d);                    /* fills cls */
-void disc_seed(struct disc *d);                     /* symbols, relocations, roots */
-int disc_name_class(const struct disc *d, uint32_t target);  /* of a direct call's target */
-uint32_t disc_target(const struct disc *d, uint32_t v);      /* direct target of the insn at v, AN_NONE */
-unsigned disc_nop_len(const uint8_t *p, unsigned avail);     /* length of a padding instruction, 0 if not */
+bool disc_names(struct disc *d); /* fills cls */
+void disc_seed(struct disc *d); /* symbols, relocations, roots */
+int disc_name_class(const struct disc *d, uint32_t target); /* of a direct call's target */
+uint32_t disc_target(const struct disc *d, uint32_t v); /* direct target of the insn at v, AN_NONE */
+unsigned disc_nop_len(const uint8_t *p, unsigned avail); /* length of a padding instruction, 0 if not */
 bool disc_is_pad(const struct disc *d, uint32_t v, uint32_t end);
 void disc_label(struct disc *d, uint64_t v);
 bool disc_labelled(const struct disc *d, uint32_t v);
 void disc_in_table(struct disc *d, uint32_t v);
 bool disc_tabled(const struct disc *d, uint32_t v);
+uint32_t disc_first_lea(const struct disc *d, uint32_t v); /* first of lea with to >= v; lea is sorted */
 void disc_suspects(struct disc *d);
 struct ijmp *disc_ijmp(const struct disc *d, uint32_t v);
 
-static inline bool disc_in(const struct disc *d, uint32_t v) { return v - d->lo < d->size; }
+static inline bool disc_in(const struct disc *d, uint32_t v)
+{
+	return v - d->lo < d->size;
+}
 
 /* cfg.c: instructions and blocks of one group from the walk's state. -1: out of memory */
 int cfg_build(struct disc *d, struct an_group *g);
 void cfg_free(struct an_group *g);
 int cfg_loops(struct an_group *g);
-uint32_t cfg_insn_at(const struct an_group *g, uint32_t vaddr);  /* index or AN_NONE */
+uint32_t cfg_insn_at(const struct an_group *g, uint32_t vaddr); /* index or AN_NONE */
 
 /* table.c: (re)solves the indirect jumps of g; scan: unbounded tables too. True if targets were added. */
 bool table_solve(struct disc *d, struct an_group *g, bool scan);

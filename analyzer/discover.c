@@ -23,9 +23,31 @@ static int cmp_ijmp(const void *a, const void *b)
 	return x->vaddr < y->vaddr ? -1 : x->vaddr > y->vaddr;
 }
 
+static int cmp_lea(const void *a, const void *b)
+{
+	const struct edge *x = a, *y = b;
+
+	return x->to != y->to ? (x->to < y->to ? -1 : 1) : x->from < y->from ? -1 : x->from > y->from;
+}
+
+uint32_t disc_first_lea(const struct disc *d, uint32_t v)
+{
+	uint32_t lo = 0, hi = d->lea.n;
+
+	while (lo < hi) {
+		uint32_t mid = lo + (hi - lo) / 2;
+
+		if (d->lea.v[mid].to < v)
+			lo = mid + 1;
+		else
+			hi = mid;
+	}
+	return lo;
+}
+
 struct ijmp *disc_ijmp(const struct disc *d, uint32_t v)
 {
-	struct ijmp key = { .vaddr = v };
+	struct ijmp key = {.vaddr = v};
 
 	return d->ijmp.n ? bsearch(&key, d->ijmp.v, d->ijmp.n, sizeof(key), cmp_ijmp) : NULL;
 }
@@ -38,7 +60,7 @@ static bool solve_all(struct disc *d, bool scan)
 
 	for (uint32_t i = 0; i < d->ijmp.n && !d->nomem; i++) {
 		uint32_t r = disc_root(d, disc_piece(d, d->ijmp.v[i].vaddr));
-		struct an_group g = { 0 };
+		struct an_group g = {0};
 
 		if (d->piece.v[r].done)
 			continue;
@@ -81,12 +103,16 @@ static void sweep_labels(struct disc *d)
 static void solve_tables(struct disc *d)
 {
 	bool scan = false;
+	uint32_t sorted = 0;
 
 	for (int round = 0; round < ROUNDS_MAX && !d->nomem; round++) {
 		bool more;
 
 		if (d->ijmp.n)
 			qsort(d->ijmp.v, d->ijmp.n, sizeof(*d->ijmp.v), cmp_ijmp);
+		if (d->lea.n != sorted)
+			qsort(d->lea.v, d->lea.n, sizeof(*d->lea.v), cmp_lea);
+		sorted = d->lea.n;
 		disc_join(d);
 		more = solve_all(d, scan);
 		if (more)
@@ -136,7 +162,7 @@ static void teardown(struct disc *d)
 
 int discover(struct module *m, int jobs, char *err, size_t errlen)
 {
-	struct disc d = { 0 };
+	struct disc d = {0};
 	int rc = -1;
 
 	(void)jobs; /* one pass over the text: memory-bound, not worth threads */

@@ -22,7 +22,7 @@ int group_ranges(struct disc *d, uint32_t r, struct an_group *g)
 		if (g->nrange && g->range[g->nrange - 1].end == p->start)
 			g->range[g->nrange - 1].end = p->end;
 		else
-			g->range[g->nrange++] = (struct map_range){ p->start, p->end };
+			g->range[g->nrange++] = (struct map_range){p->start, p->end};
 	}
 	return 0;
 }
@@ -44,7 +44,8 @@ static void rseq_pieces(struct disc *d)
 		bool fixed;
 		uint32_t p;
 
-		if (elf_word(d->m, v + 8, &ip, &fixed) && ip < UINT32_MAX && (p = disc_piece(d, ip)) != AN_NONE)
+		if (elf_word(d->m, v + 8, &ip, &fixed) && ip < UINT32_MAX &&
+		    (p = disc_piece(d, ip)) != AN_NONE)
 			d->piece.v[p].reason = MAP_R_RSEQ;
 		if (elf_word(d->m, v + 24, &abort, &fixed) && abort < UINT32_MAX &&
 		    (p = disc_piece(d, abort)) != AN_NONE)
@@ -133,7 +134,7 @@ static bool add_opaque(struct disc *d, uint32_t start, uint32_t end, uint8_t rea
 			return false;
 		m->opaque = p;
 	}
-	m->opaque[m->nopaque++] = (struct map_opaque){ start, end, reason, 0 };
+	m->opaque[m->nopaque++] = (struct map_opaque){start, end, reason, 0};
 	return true;
 }
 
@@ -149,7 +150,7 @@ static uint8_t group_reason(struct disc *d, uint32_t r)
 
 static void mark_padding(struct disc *d, uint32_t start, uint32_t end, uint8_t *live)
 {
-	for (uint32_t v = start; v < end; ) {
+	for (uint32_t v = start; v < end;) {
 		uint32_t e = v;
 
 		while (e < end && !d->il[e - d->lo] && !(d->st[e - d->lo] & ST_DATA))
@@ -172,8 +173,9 @@ static void mark_padding(struct disc *d, uint32_t start, uint32_t end, uint8_t *
 static const char *group_name(const struct module *m, const struct an_group *g)
 {
 	for (uint32_t i = 0; i < g->nblock; i++) {
-		const struct elf_sym *s = g->block[i].flags & AN_B_ENTRY ?
-			elf_sym_at(m, g->insn[g->block[i].first].vaddr) : NULL;
+		const struct elf_sym *s = g->block[i].flags & AN_B_ENTRY
+						  ? elf_sym_at(m, g->insn[g->block[i].first].vaddr)
+						  : NULL;
 
 		if (s)
 			return s->name;
@@ -187,7 +189,8 @@ static int make_group(struct disc *d, uint32_t r)
 	struct an_group *g = &m->group[m->ngroup];
 
 	memset(g, 0, sizeof(*g));
-	if (group_ranges(d, r, g) || cfg_build(d, g) || cfg_loops(g) || !(g->sum = calloc(1, sizeof(*g->sum)))) {
+	if (group_ranges(d, r, g) || cfg_build(d, g) || cfg_loops(g) ||
+	    !(g->sum = calloc(1, sizeof(*g->sum)))) {
 		cfg_free(g);
 		return -1;
 	}
@@ -208,7 +211,7 @@ static int opaque_piece(struct disc *d, const struct piece *p, uint8_t reason)
 	uint32_t v = p->start, end = p->end;
 	unsigned n;
 
-	while (v < end && (n = disc_nop_len(elf_at(d->m, v, end - v), end - v)))
+	while (reason == MAP_R_UNREACHED && v < end && (n = disc_nop_len(elf_at(d->m, v, end - v), end - v)))
 		v += n;
 	if (reason == MAP_R_UNREACHED && v == end) {
 		mark_padding(d, p->start, p->end, d->m->live_byte);
@@ -238,7 +241,7 @@ int group_finish(struct disc *d)
 		uint8_t reason;
 
 		if (r == i && p->next == AN_NONE && !piece_has_code(d, p)) {
-			if (opaque_piece(d, p, MAP_R_UNREACHED))
+			if (opaque_piece(d, p, p->reason ? p->reason : MAP_R_UNREACHED))
 				return -1;
 			continue;
 		}

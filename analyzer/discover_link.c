@@ -44,8 +44,8 @@ static int make_homes(struct module *m)
 
 	for (uint32_t i = 0; i < m->ngroup; i++)
 		for (uint32_t r = 0; r < m->group[i].nrange; r++)
-			if (!VEC_PUSH(&x->home, (struct elf_home){ m->group[i].range[r].start,
-								   m->group[i].range[r].end, i }))
+			if (!VEC_PUSH(&x->home, (struct elf_home){m->group[i].range[r].start,
+								  m->group[i].range[r].end, i}))
 				return -1;
 	if (x->home.n)
 		qsort(x->home.v, x->home.n, sizeof(*x->home.v), cmp_home);
@@ -75,14 +75,15 @@ static int link_group(struct disc *d, struct an_group *g, uint8_t *called)
 		struct an_group *to;
 		uint32_t block;
 
-		if (g->block[i].table != AN_NONE ? !g->table[g->block[i].table].exact :
-		    g->insn[g->block[i].first + g->block[i].n - 1].flow == FLOW_IJMP)
+		if (g->block[i].table != AN_NONE
+			    ? !g->table[g->block[i].table].exact
+			    : g->insn[g->block[i].first + g->block[i].n - 1].flow == FLOW_IJMP)
 			g->sum->tailx = true;
 		if (!in)
 			continue;
 		to = group_at(d->m, in->target, &block);
 		if (to && (to->block[block].flags & AN_B_ENTRY)) {
-			g->callee[g->ncallee++] = (struct an_callee){ in - g->insn, to->id, block };
+			g->callee[g->ncallee++] = (struct an_callee){in - g->insn, to->id, block};
 			called[to->id] = 1;
 		} else if (in->flow != FLOW_CALL) {
 			g->sum->tailx = true; /* jumps to opaque code */
@@ -98,7 +99,7 @@ static void spread_tailx(struct module *m)
 
 	while (more) {
 		more = false;
-		for (uint32_t i = m->ngroup; i-- > 0; ) {
+		for (uint32_t i = m->ngroup; i-- > 0;) {
 			struct an_group *g = &m->group[i];
 
 			for (uint32_t k = 0; !g->sum->tailx && k < g->ncallee; k++)

@@ -9,16 +9,39 @@
 #include <string.h>
 #include "disc.h"
 
-static const char *const twice[] = { "setjmp", "_setjmp", "__setjmp", "sigsetjmp", "__sigsetjmp", "vfork",
-				     "__vfork", "getcontext", "__getcontext", "savectx", NULL };
+static const char *const twice[] = {"setjmp",	    "_setjmp", "__setjmp", "sigsetjmp",
+				    "__sigsetjmp",  "vfork",   "__vfork",  "getcontext",
+				    "__getcontext", "savectx", NULL};
 /* reserved names: nobody else may define them */
-static const char *const noret[] = { "abort", "exit", "_exit", "_Exit", "quick_exit", "longjmp", "_longjmp",
-	"siglongjmp", "__longjmp_chk", "__libc_longjmp", "__libc_siglongjmp", "pthread_exit",
-	"__stack_chk_fail", "__fortify_fail", "__chk_fail", "__assert_fail", "__assert_perror_fail", "__assert",
-	"__libc_fatal", "__cxa_throw", "__cxa_rethrow", "__cxa_bad_cast", "__cxa_bad_typeid",
-	"__cxa_throw_bad_array_new_length", "_Unwind_Resume", "_ZSt9terminatev", NULL };
+static const char *const noret[] = {"abort",
+				    "exit",
+				    "_exit",
+				    "_Exit",
+				    "quick_exit",
+				    "longjmp",
+				    "_longjmp",
+				    "siglongjmp",
+				    "__longjmp_chk",
+				    "__libc_longjmp",
+				    "__libc_siglongjmp",
+				    "pthread_exit",
+				    "__stack_chk_fail",
+				    "__fortify_fail",
+				    "__chk_fail",
+				    "__assert_fail",
+				    "__assert_perror_fail",
+				    "__assert",
+				    "__libc_fatal",
+				    "__cxa_throw",
+				    "__cxa_rethrow",
+				    "__cxa_bad_cast",
+				    "__cxa_bad_typeid",
+				    "__cxa_throw_bad_array_new_length",
+				    "_Unwind_Resume",
+				    "_ZSt9terminatev",
+				    NULL};
 /* only where imported: a program may have its own function of that name that returns */
-static const char *const noret_import[] = { "err", "errx", "verr", "verrx", NULL };
+static const char *const noret_import[] = {"err", "errx", "verr", "verrx", NULL};
 
 static bool is_in(const char *const *list, const char *name)
 {
@@ -51,14 +74,14 @@ bool disc_names(struct disc *d)
 		const struct elf_sym *s = &d->x->sym.v[i];
 		int c = s->kind == ELF_S_FUNC ? class_of(s->name, false) : NAME_PLAIN;
 
-		if (c && !VEC_PUSH(&d->cls, (struct disc_name){ s->vaddr, c }))
+		if (c && !VEC_PUSH(&d->cls, (struct disc_name){s->vaddr, c}))
 			return false;
 	}
 	for (uint32_t i = 0; i < d->x->slot.n; i++) {
 		const struct elf_slot *s = &d->x->slot.v[i];
 		int c = class_of(s->name, true);
 
-		if (c && !VEC_PUSH(&d->cls, (struct disc_name){ s->place, c }))
+		if (c && !VEC_PUSH(&d->cls, (struct disc_name){s->place, c}))
 			return false;
 	}
 	if (d->cls.n)
@@ -107,7 +130,8 @@ static void seed_symbols(struct disc *d)
 		const struct elf_sym *s = &d->x->sym.v[i];
 
 		switch (s->kind) {
-		case ELF_S_FUNC: case ELF_S_IFUNC:
+		case ELF_S_FUNC:
+		case ELF_S_IFUNC:
 			/* compilers name split-off parts NAME.cold, NAME.warm: reached by jumps only */
 			if (!s->global && (strstr(s->name, ".cold") || strstr(s->name, ".warm")))
 				break;

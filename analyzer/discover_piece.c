@@ -24,7 +24,10 @@ unsigned disc_nop_len(const uint8_t *p, unsigned avail)
 		return i + 1;
 	if (avail - i >= 3 && p[i] == 0x0f && p[i + 1] == 0x1f && (p[i + 2] & 0xf8) != 0xf8) {
 		uint8_t mod = p[i + 2] >> 6, rm = p[i + 2] & 7;
-		unsigned n = i + 3 + (mod != 3 && rm == 4) + (mod == 1 ? 1 : mod == 2 || (!mod && rm == 5) ? 4 : 0);
+		unsigned n = i + 3 + (mod != 3 && rm == 4) +
+			     (mod == 1			      ? 1
+			      : mod == 2 || (!mod && rm == 5) ? 4
+							      : 0);
 
 		return n <= avail ? n : 0;
 	}
@@ -103,7 +106,8 @@ static bool place(struct disc *d, const struct elf_range *t, uint32_t *at, struc
 		p.end = t->end;
 	if (p.start >= p.end)
 		return true;
-	if (p.start > *at && !VEC_PUSH(&d->piece, (struct piece){ .start = *at, .end = p.start, .kind = PC_GAP }))
+	if (p.start > *at &&
+	    !VEC_PUSH(&d->piece, (struct piece){.start = *at, .end = p.start, .kind = PC_GAP}))
 		return false;
 	*at = p.end;
 	return VEC_PUSH(&d->piece, p);
@@ -111,18 +115,22 @@ static bool place(struct disc *d, const struct elf_range *t, uint32_t *at, struc
 
 bool disc_pieces(struct disc *d)
 {
-	VEC(struct piece) raw = { 0 };
+	VEC(struct piece) raw = {0};
 	uint32_t k = 0;
 	bool ok = true;
 
 	for (uint32_t i = 0; ok && i < d->x->fde.n; i++)
 		if (!in_plt(d, d->x->fde.v[i].start))
-			ok = VEC_PUSH(&raw, (struct piece){ .start = d->x->fde.v[i].start,
-							    .end = d->x->fde.v[i].end, .kind = PC_FDE });
+			ok = VEC_PUSH(&raw, (struct piece){.start = d->x->fde.v[i].start,
+							   .end = d->x->fde.v[i].end,
+							   .kind = PC_FDE});
 	for (uint32_t i = 0; ok && i < d->x->plt.n; i++)
 		for (uint32_t v = d->x->plt.v[i].start; ok && v < d->x->plt.v[i].end; v += 16)
-			ok = VEC_PUSH(&raw, (struct piece){ .start = v, .kind = PC_STUB,
-				.end = d->x->plt.v[i].end - v < 16 ? d->x->plt.v[i].end : v + 16 });
+			ok = VEC_PUSH(&raw,
+				      (struct piece){.start = v,
+						     .kind = PC_STUB,
+						     .end = d->x->plt.v[i].end - v < 16 ? d->x->plt.v[i].end
+											: v + 16});
 	if (raw.n)
 		qsort(raw.v, raw.n, sizeof(*raw.v), cmp_piece);
 	for (uint32_t i = 0; ok && i < d->x->text.n; i++) {
@@ -134,7 +142,7 @@ bool disc_pieces(struct disc *d)
 		for (; ok && k < raw.n && raw.v[k].start < t->end; k++)
 			ok = place(d, t, &at, raw.v[k]);
 		if (ok && at < t->end)
-			ok = VEC_PUSH(&d->piece, (struct piece){ .start = at, .end = t->end, .kind = PC_GAP });
+			ok = VEC_PUSH(&d->piece, (struct piece){.start = at, .end = t->end, .kind = PC_GAP});
 	}
 	for (uint32_t i = 0; i < d->piece.n; i++)
 		d->piece.v[i].up = i;
@@ -145,8 +153,15 @@ bool disc_pieces(struct disc *d)
 static bool falls(const struct disc *d, uint32_t v)
 {
 	switch (IL_KIND(d->il[v - d->lo])) {
-	case K_JMP8: case K_JMP32: case K_IJMP: case K_RET: case K_HALT: return false;
-	case K_CALL: case K_ICALL: return !(d->st[v - d->lo] & ST_NORET);
+	case K_JMP8:
+	case K_JMP32:
+	case K_IJMP:
+	case K_RET:
+	case K_HALT:
+		return false;
+	case K_CALL:
+	case K_ICALL:
+		return !(d->st[v - d->lo] & ST_NORET);
 	}
 	return true;
 }
@@ -176,11 +191,11 @@ static bool split_gap(struct disc *d, const struct piece *p, struct piece_list *
 
 static bool split_gaps(struct disc *d)
 {
-	struct piece_list out = { 0 };
+	struct piece_list out = {0};
 
 	for (uint32_t i = 0; i < d->piece.n; i++)
-		if (d->piece.v[i].kind == PC_GAP ? !split_gap(d, &d->piece.v[i], &out) :
-						   !VEC_PUSH(&out, d->piece.v[i])) {
+		if (d->piece.v[i].kind == PC_GAP ? !split_gap(d, &d->piece.v[i], &out)
+						 : !VEC_PUSH(&out, d->piece.v[i])) {
 			free(out.v);
 			return false;
 		}

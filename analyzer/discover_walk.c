@@ -41,10 +41,22 @@ static bool bit_get(const struct disc *d, const uint64_t *set, uint64_t v)
 	return v < d->m->vaddr_hi - d->m->vaddr_lo && (set[v / 64] >> (v % 64) & 1);
 }
 
-void disc_label(struct disc *d, uint64_t v) { bit_set(d, d->lab, v); }
-bool disc_labelled(const struct disc *d, uint32_t v) { return bit_get(d, d->lab, v); }
-void disc_in_table(struct disc *d, uint32_t v) { bit_set(d, d->tab, v); }
-bool disc_tabled(const struct disc *d, uint32_t v) { return bit_get(d, d->tab, v); }
+void disc_label(struct disc *d, uint64_t v)
+{
+	bit_set(d, d->lab, v);
+}
+bool disc_labelled(const struct disc *d, uint32_t v)
+{
+	return bit_get(d, d->lab, v);
+}
+void disc_in_table(struct disc *d, uint32_t v)
+{
+	bit_set(d, d->tab, v);
+}
+bool disc_tabled(const struct disc *d, uint32_t v)
+{
+	return bit_get(d, d->tab, v);
+}
 
 uint32_t disc_target(const struct disc *d, uint32_t v)
 {
@@ -54,10 +66,13 @@ uint32_t disc_target(const struct disc *d, uint32_t v)
 	int32_t rel;
 
 	switch (IL_KIND(b)) {
-	case K_JMP8: case K_JCC8:
+	case K_JMP8:
+	case K_JCC8:
 		p = elf_at(d->m, v, IL_LEN(b));
 		return end + (int8_t)p[IL_LEN(b) - 1];
-	case K_JMP32: case K_JCC32: case K_CALL:
+	case K_JMP32:
+	case K_JCC32:
+	case K_CALL:
 		p = elf_at(d->m, v, IL_LEN(b));
 		memcpy(&rel, p + IL_LEN(b) - 4, 4);
 		return end + rel;
@@ -74,19 +89,40 @@ static int kind_of(const ZydisDecodedInstruction *in)
 		if (op >= 0x70 && op <= 0x7f)
 			return K_JCC8;
 		switch (op) {
-		case 0xe0: case 0xe1: case 0xe2: case 0xe3: return K_JCC8;
-		case 0xe8: return K_CALL;
-		case 0xe9: return K_JMP32;
-		case 0xeb: return K_JMP8;
-		case 0xc2: case 0xc3: return K_RET;
-		case 0xcc: case 0xf4: return K_HALT;
-		case 0xca: case 0xcb: case 0xcd: case 0xcf: case 0xf1: return -1;
-		case 0xc7: return in->mnemonic == ZYDIS_MNEMONIC_XBEGIN ? -1 : K_NEXT;
+		case 0xe0:
+		case 0xe1:
+		case 0xe2:
+		case 0xe3:
+			return K_JCC8;
+		case 0xe8:
+			return K_CALL;
+		case 0xe9:
+			return K_JMP32;
+		case 0xeb:
+			return K_JMP8;
+		case 0xc2:
+		case 0xc3:
+			return K_RET;
+		case 0xcc:
+		case 0xf4:
+			return K_HALT;
+		case 0xca:
+		case 0xcb:
+		case 0xcd:
+		case 0xcf:
+		case 0xf1:
+			return -1;
+		case 0xc7:
+			return in->mnemonic == ZYDIS_MNEMONIC_XBEGIN ? -1 : K_NEXT;
 		case 0xff:
 			switch (in->raw.modrm.reg) {
-			case 2: return K_ICALL;
-			case 4: return K_IJMP;
-			case 3: case 5: return -1;
+			case 2:
+				return K_ICALL;
+			case 4:
+				return K_IJMP;
+			case 3:
+			case 5:
+				return -1;
 			}
 		}
 		return K_NEXT;
@@ -95,11 +131,19 @@ static int kind_of(const ZydisDecodedInstruction *in)
 		if (op >= 0x80 && op <= 0x8f)
 			return in->encoding == ZYDIS_INSTRUCTION_ENCODING_LEGACY ? K_JCC32 : K_NEXT;
 		switch (in->mnemonic) {
-		case ZYDIS_MNEMONIC_SYSCALL: return K_SYSCALL;
-		case ZYDIS_MNEMONIC_UD0: case ZYDIS_MNEMONIC_UD1: case ZYDIS_MNEMONIC_UD2: return K_HALT;
-		case ZYDIS_MNEMONIC_SYSRET: case ZYDIS_MNEMONIC_SYSENTER: case ZYDIS_MNEMONIC_SYSEXIT:
-		case ZYDIS_MNEMONIC_RSM: return -1;
-		default: return K_NEXT;
+		case ZYDIS_MNEMONIC_SYSCALL:
+			return K_SYSCALL;
+		case ZYDIS_MNEMONIC_UD0:
+		case ZYDIS_MNEMONIC_UD1:
+		case ZYDIS_MNEMONIC_UD2:
+			return K_HALT;
+		case ZYDIS_MNEMONIC_SYSRET:
+		case ZYDIS_MNEMONIC_SYSENTER:
+		case ZYDIS_MNEMONIC_SYSEXIT:
+		case ZYDIS_MNEMONIC_RSM:
+			return -1;
+		default:
+			return K_NEXT;
 		}
 	}
 	return K_NEXT;
@@ -119,7 +163,7 @@ void disc_named(struct disc *d, uint32_t from, uint64_t v)
 		return;
 	}
 	d->st[v - d->lo] |= ST_TAKEN;
-	if (!VEC_PUSH(&d->lea, (struct edge){ from, v }))
+	if (!VEC_PUSH(&d->lea, (struct edge){from, v}))
 		d->nomem = true;
 }
 
@@ -236,7 +280,7 @@ static void jump_to(struct disc *d, const struct piece *p, uint32_t pc, uint32_t
 	if (!disc_in(d, t) || disc_piece(d, t) == AN_NONE)
 		return; /* leaves the text: nobody's business but the tail call's */
 	if (p->kind == PC_GAP || t < p->start || t >= p->end)
-		add_edge(d, (struct edge){ pc, t }, false);
+		add_edge(d, (struct edge){pc, t}, false);
 	disc_push(d, t, ST_LEAD);
 }
 
@@ -263,8 +307,12 @@ static void icall_name(struct disc *d, uint32_t pc, const ZydisDecodedInstructio
 	if (in->raw.modrm.mod != 0 || in->raw.modrm.rm != 5)
 		return;
 	switch (disc_name_class(d, pc + in->length + in->raw.disp.value)) {
-	case NAME_TWICE: d->st[pc - d->lo] |= ST_TWICE; break;
-	case NAME_NORET: d->st[pc - d->lo] |= ST_NORET; break;
+	case NAME_TWICE:
+		d->st[pc - d->lo] |= ST_TWICE;
+		break;
+	case NAME_NORET:
+		d->st[pc - d->lo] |= ST_NORET;
+		break;
 	}
 }
 
@@ -272,7 +320,8 @@ static void icall_name(struct disc *d, uint32_t pc, const ZydisDecodedInstructio
  * recognise its bytes in place. */
 static bool is_sigreturn(struct disc *d, uint32_t pc)
 {
-	static const uint8_t a[] = { 0x48, 0xc7, 0xc0, 15, 0, 0, 0, 0x0f, 5 }, b[] = { 0xb8, 15, 0, 0, 0, 0x0f, 5 };
+	static const uint8_t a[] = {0x48, 0xc7, 0xc0, 15, 0, 0, 0, 0x0f, 5},
+			     b[] = {0xb8, 15, 0, 0, 0, 0x0f, 5};
 	const uint8_t *p;
 
 	return ((p = elf_at(d->m, pc - 7, 9)) && !memcmp(p, a, 9)) ||
@@ -280,15 +329,18 @@ static bool is_sigreturn(struct disc *d, uint32_t pc)
 }
 
 /* Handles the end of one instruction. Returns the address to go on at, AN_NONE to stop. */
-static uint32_t step(struct disc *d, const struct piece *p, uint32_t pc, const ZydisDecodedInstruction *in, int kind)
+static uint32_t step(struct disc *d, const struct piece *p, uint32_t pc, const ZydisDecodedInstruction *in,
+		     int kind)
 {
 	uint32_t next = pc + in->length, t;
 
 	switch (kind) {
-	case K_JMP8: case K_JMP32:
+	case K_JMP8:
+	case K_JMP32:
 		jump_to(d, p, pc, disc_target(d, pc));
 		return AN_NONE;
-	case K_JCC8: case K_JCC32:
+	case K_JCC8:
+	case K_JCC32:
 		jump_to(d, p, pc, disc_target(d, pc));
 		return next;
 	case K_CALL:
@@ -306,10 +358,11 @@ static uint32_t step(struct disc *d, const struct piece *p, uint32_t pc, const Z
 			return AN_NONE;
 		return next;
 	case K_IJMP:
-		if (!VEC_PUSH(&d->ijmp, (struct ijmp){ .vaddr = pc, .table = AN_NONE }))
+		if (!VEC_PUSH(&d->ijmp, (struct ijmp){.vaddr = pc, .table = AN_NONE}))
 			d->nomem = true;
 		return AN_NONE;
-	case K_RET: case K_HALT:
+	case K_RET:
+	case K_HALT:
 		return AN_NONE;
 	case K_SYSCALL:
 		if (is_sigreturn(d, pc)) {
@@ -328,7 +381,7 @@ static void walk_line(struct disc *d, uint32_t v)
 	uint32_t pi = disc_piece(d, v), last = AN_NONE;
 	struct piece *p = NULL;
 
-	for (uint32_t pc = v; pc != AN_NONE; ) {
+	for (uint32_t pc = v; pc != AN_NONE;) {
 		const uint8_t *b;
 		int kind;
 
@@ -341,14 +394,15 @@ static void walk_line(struct disc *d, uint32_t v)
 				return;
 			}
 			if (p)
-				add_edge(d, (struct edge){ last, pc }, true);
+				add_edge(d, (struct edge){last, pc}, true);
 			p = &d->piece.v[q];
 		}
 		if (IL_START(d->il[pc - d->lo]))
 			return;
 		b = elf_at(d->m, pc, 1);
-		if (!b || !ZYAN_SUCCESS(ZydisDecoderDecodeInstruction(&d->fast, NULL, b,
-				d->m->text_hi - pc < 15 ? d->m->text_hi - pc : 15, &in)) ||
+		if (!b ||
+		    !ZYAN_SUCCESS(ZydisDecoderDecodeInstruction(
+			    &d->fast, NULL, b, d->m->text_hi - pc < 15 ? d->m->text_hi - pc : 15, &in)) ||
 		    !elf_at(d->m, pc, in.length) || in.length > p->end - pc) {
 			blame(d, pc, MAP_R_DECODE);
 			return;
@@ -356,7 +410,9 @@ static void walk_line(struct disc *d, uint32_t v)
 		kind = kind_of(&in);
 		if (kind < 0) {
 			blame(d, pc, MAP_R_UNRELOCATABLE);
-			kind = in.mnemonic == ZYDIS_MNEMONIC_XBEGIN || in.mnemonic == ZYDIS_MNEMONIC_INT ? K_NEXT : K_HALT;
+			kind = in.mnemonic == ZYDIS_MNEMONIC_XBEGIN || in.mnemonic == ZYDIS_MNEMONIC_INT
+				       ? K_NEXT
+				       : K_HALT;
 		}
 		if (!claim(d, pc, in.length, kind)) {
 			blame(d, pc, MAP_R_OVERLAP);

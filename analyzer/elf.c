@@ -87,18 +87,19 @@ static int add_load(struct module *m, const Elf64_Phdr *p, char *err, size_t err
 {
 	uint64_t lo = p->p_vaddr & ~4095ull, hi;
 
-	if (p->p_filesz > p->p_memsz || p->p_memsz > UINT32_MAX || p->p_vaddr > UINT32_MAX - p->p_memsz - 4096)
+	if (p->p_filesz > p->p_memsz || p->p_memsz > UINT32_MAX ||
+	    p->p_vaddr > UINT32_MAX - p->p_memsz - 4096)
 		return fail(err, errlen, "addresses above 4 GiB or a malformed segment");
 	if (!elf_off(m, p->p_offset, p->p_filesz))
 		return fail(err, errlen, "the file is truncated: a segment ends beyond it");
 	hi = (p->p_vaddr + p->p_memsz + 4095) & ~4095ull;
-	m->seg[m->nseg++] = (struct map_seg){ p->p_offset, p->p_filesz, p->p_memsz, p->p_vaddr, p->p_flags };
+	m->seg[m->nseg++] = (struct map_seg){p->p_offset, p->p_filesz, p->p_memsz, p->p_vaddr, p->p_flags};
 	if (lo < m->vaddr_lo)
 		m->vaddr_lo = lo;
 	if (hi > m->vaddr_hi)
 		m->vaddr_hi = hi;
 	if (!(p->p_flags & PF_W) && p->p_filesz)
-		m->ro[m->nro++] = (struct an_ro){ p->p_vaddr, p->p_filesz, m->file + p->p_offset };
+		m->ro[m->nro++] = (struct an_ro){p->p_vaddr, p->p_filesz, m->file + p->p_offset};
 	return 0;
 }
 
@@ -152,7 +153,7 @@ static int read_phdrs(struct module *m, const Elf64_Ehdr *eh, char *err, size_t 
 			find_build_id(m, &p);
 		if (p.p_type == PT_GNU_RELRO && p.p_vaddr < UINT32_MAX && p.p_memsz < UINT32_MAX - p.p_vaddr)
 			/* the loader protects whole pages inside the range only (glibc dl-reloc.c) */
-			elf_priv(m)->relro = (struct elf_range){ p.p_vaddr, (p.p_vaddr + p.p_memsz) & ~4095u };
+			elf_priv(m)->relro = (struct elf_range){p.p_vaddr, (p.p_vaddr + p.p_memsz) & ~4095u};
 	}
 	return m->nseg ? 0 : fail(err, errlen, "nothing to load in it");
 }
@@ -172,7 +173,8 @@ static int read_sections(struct module *m, const Elf64_Ehdr *eh)
 	if (!sh || eh->e_shentsize != sizeof(Elf64_Shdr) || eh->e_shstrndx >= eh->e_shnum)
 		return 0;
 	memcpy(&str, sh + eh->e_shstrndx * sizeof(s), sizeof(s));
-	if (!str.sh_size || !elf_off(m, str.sh_offset, str.sh_size) || m->file[str.sh_offset + str.sh_size - 1])
+	if (!str.sh_size || !elf_off(m, str.sh_offset, str.sh_size) ||
+	    m->file[str.sh_offset + str.sh_size - 1])
 		return 0;
 	for (uint32_t i = 0; i < eh->e_shnum; i++) {
 		const char *name;
@@ -183,12 +185,13 @@ static int read_sections(struct module *m, const Elf64_Ehdr *eh)
 		    s.sh_size >= UINT32_MAX - s.sh_addr || !s.sh_size)
 			continue;
 		name = (const char *)m->file + str.sh_offset + s.sh_name;
-		r = (struct elf_range){ s.sh_addr, s.sh_addr + s.sh_size };
+		r = (struct elf_range){s.sh_addr, s.sh_addr + s.sh_size};
 		if (!strcmp(name, "__rseq_cs"))
 			x->rseq = r;
 		if (!strcmp(name, ".eh_frame"))
 			x->ehdr = r;
-		if (!(s.sh_flags & SHF_EXECINSTR) || s.sh_type != SHT_PROGBITS || !elf_at(m, r.start, s.sh_size))
+		if (!(s.sh_flags & SHF_EXECINSTR) || s.sh_type != SHT_PROGBITS ||
+		    !elf_at(m, r.start, s.sh_size))
 			continue;
 		if (!VEC_PUSH(&x->text, r) || (is_plt(name) && !VEC_PUSH(&x->plt, r)))
 			return -1;
@@ -214,7 +217,7 @@ static int text_ranges(struct module *m)
 			const struct map_seg *s = &m->seg[i];
 
 			if ((s->prot & PF_X) && s->filesz &&
-			    !VEC_PUSH(&x->text, (struct elf_range){ s->vaddr, s->vaddr + (uint32_t)s->filesz }))
+			    !VEC_PUSH(&x->text, (struct elf_range){s->vaddr, s->vaddr + (uint32_t)s->filesz}))
 				return -1;
 		}
 	if (x->text.n)
@@ -269,7 +272,8 @@ static int open_checked(struct module *m, char *err, size_t errlen)
 	memcpy(&eh, m->file, sizeof(eh));
 	if (memcmp(eh.e_ident, ELFMAG, SELFMAG))
 		return fail(err, errlen, "not an ELF file");
-	if (eh.e_ident[EI_CLASS] != ELFCLASS64 || eh.e_ident[EI_DATA] != ELFDATA2LSB || eh.e_machine != EM_X86_64)
+	if (eh.e_ident[EI_CLASS] != ELFCLASS64 || eh.e_ident[EI_DATA] != ELFDATA2LSB ||
+	    eh.e_machine != EM_X86_64)
 		return fail(err, errlen, "not an x86-64 ELF file");
 	if (eh.e_type != ET_EXEC && eh.e_type != ET_DYN)
 		return fail(err, errlen, "neither an executable nor a shared object");

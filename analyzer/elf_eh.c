@@ -58,14 +58,32 @@ static uint64_t rd_enc(struct rd *r, uint8_t enc, bool base)
 	uint64_t v;
 
 	switch (enc & 0x0f) {
-	case 0x00: case 0x04: case 0x0c: v = rd_int(r, 8); break;
-	case 0x01: v = rd_leb(r, false); break;
-	case 0x09: v = rd_leb(r, true); break;
-	case 0x02: v = rd_int(r, 2); break;
-	case 0x0a: v = (uint64_t)(int16_t)rd_int(r, 2); break;
-	case 0x03: v = rd_int(r, 4); break;
-	case 0x0b: v = (uint64_t)(int32_t)rd_int(r, 4); break;
-	default: r->bad = true; return 0;
+	case 0x00:
+	case 0x04:
+	case 0x0c:
+		v = rd_int(r, 8);
+		break;
+	case 0x01:
+		v = rd_leb(r, false);
+		break;
+	case 0x09:
+		v = rd_leb(r, true);
+		break;
+	case 0x02:
+		v = rd_int(r, 2);
+		break;
+	case 0x0a:
+		v = (uint64_t)(int16_t)rd_int(r, 2);
+		break;
+	case 0x03:
+		v = rd_int(r, 4);
+		break;
+	case 0x0b:
+		v = (uint64_t)(int32_t)rd_int(r, 4);
+		break;
+	default:
+		r->bad = true;
+		return 0;
 	}
 	if (!base || !v)
 		return v;
@@ -76,7 +94,10 @@ static uint64_t rd_enc(struct rd *r, uint8_t enc, bool base)
 	return v;
 }
 
-struct cie { uint8_t fde_enc, lsda_enc; bool aug; };
+struct cie {
+	uint8_t fde_enc, lsda_enc;
+	bool aug;
+};
 
 static bool parse_cie(struct rd r, struct cie *c)
 {
@@ -84,7 +105,7 @@ static bool parse_cie(struct rd r, struct cie *c)
 	uint8_t version = rd_int(&r, 1);
 	unsigned i;
 
-	*c = (struct cie){ 0, PE_OMIT, false };
+	*c = (struct cie){0, PE_OMIT, false};
 	for (i = 0; i < sizeof(aug); i++)
 		if (!(aug[i] = rd_int(&r, 1)))
 			break;
@@ -128,19 +149,19 @@ static bool parse_fde(struct module *m, struct rd r, const struct cie *c)
 			lsda = rd_enc(&r, c->lsda_enc & ~PE_INDIRECT, true);
 	}
 	/* a function the linker discarded has start 0; one outside the text is not ours to judge */
-	if (r.bad || !len || start >= UINT32_MAX || len >= UINT32_MAX - start ||
-	    start < m->text_lo || start + len > m->text_hi)
+	if (r.bad || !len || start >= UINT32_MAX || len >= UINT32_MAX - start || start < m->text_lo ||
+	    start + len > m->text_hi)
 		return true;
 	return VEC_PUSH(&elf_priv(m)->fde,
-			(struct elf_fde){ start, start + len, lsda && lsda < UINT32_MAX ? lsda : AN_NONE });
+			(struct elf_fde){start, start + len, lsda && lsda < UINT32_MAX ? lsda : AN_NONE});
 }
 
 static int parse_eh_frame(struct module *m, uint32_t vaddr, uint32_t size)
 {
 	const uint8_t *base = elf_at(m, vaddr, size);
-	struct rd r = { base, base + size, vaddr, false };
+	struct rd r = {base, base + size, vaddr, false};
 	const uint8_t *cie_at = NULL;
-	struct cie cie = { 0 };
+	struct cie cie = {0};
 	bool ok = false;
 
 	if (!base)
@@ -158,13 +179,12 @@ static int parse_eh_frame(struct module *m, uint32_t vaddr, uint32_t size)
 			const uint8_t *p = r.p - id;
 
 			if (id <= (uint64_t)(r.p - base) && p != cie_at) {
-				struct rd cr = { p, r.end, vaddr + (uint32_t)(p - base), false };
+				struct rd cr = {p, r.end, vaddr + (uint32_t)(p - base), false};
 				uint64_t cl;
 
 				cie_at = p;
-				ok = (cl = rd_int(&cr, 4)) >= 4 &&
-				     cl <= (uint64_t)(cr.end - cr.p) && (cr.end = cr.p + cl, !rd_int(&cr, 4)) &&
-				     parse_cie(cr, &cie);
+				ok = (cl = rd_int(&cr, 4)) >= 4 && cl <= (uint64_t)(cr.end - cr.p) &&
+				     (cr.end = cr.p + cl, !rd_int(&cr, 4)) && parse_cie(cr, &cie);
 			}
 			if (p == cie_at && ok && !parse_fde(m, rec, &cie))
 				return -1;
@@ -189,7 +209,8 @@ static int parse_lsda(struct module *m, const struct elf_fde *f)
 			s = &m->seg[i];
 	if (!s)
 		return 0;
-	r = (struct rd){ m->file + s->off + (f->lsda - s->vaddr), m->file + s->off + s->filesz, f->lsda, false };
+	r = (struct rd){m->file + s->off + (f->lsda - s->vaddr), m->file + s->off + s->filesz, f->lsda,
+			false};
 	enc = rd_int(&r, 1);
 	if (enc != PE_OMIT)
 		base = rd_enc(&r, enc & ~PE_INDIRECT, true);
@@ -229,7 +250,7 @@ static int cmp_fde(const void *a, const void *b)
 static uint32_t frame_from_hdr(struct module *m, const Elf64_Phdr *p)
 {
 	const uint8_t *b = p->p_vaddr < UINT32_MAX && p->p_filesz >= 8 ? elf_at(m, p->p_vaddr, 8) : NULL;
-	struct rd r = { b ? b + 4 : NULL, b ? b + 8 : NULL, (uint32_t)p->p_vaddr + 4, false };
+	struct rd r = {b ? b + 4 : NULL, b ? b + 8 : NULL, (uint32_t)p->p_vaddr + 4, false};
 	uint64_t v;
 
 	if (!b || b[0] != 1 || (b[1] & 0x0f) == 0)

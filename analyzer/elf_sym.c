@@ -36,25 +36,63 @@ static void read_dyn(struct module *m, struct dyn *d)
 
 			memcpy(&e, m->file + p.p_offset + o, sizeof(e));
 			switch (e.d_tag) {
-			case DT_NULL: return;
-			case DT_SYMTAB: d->sym = e.d_un.d_val; break;
-			case DT_STRTAB: d->str = e.d_un.d_val; break;
-			case DT_STRSZ: d->strsz = e.d_un.d_val; break;
-			case DT_RELA: d->rela = e.d_un.d_val; break;
-			case DT_RELASZ: d->relasz = e.d_un.d_val; break;
-			case DT_JMPREL: d->jmprel = e.d_un.d_val; break;
-			case DT_PLTRELSZ: d->pltrelsz = e.d_un.d_val; break;
-			case 36 /* DT_RELR */: d->relr = e.d_un.d_val; break;
-			case 35 /* DT_RELRSZ */: d->relrsz = e.d_un.d_val; break;
-			case DT_HASH: d->hash = e.d_un.d_val; break;
-			case DT_GNU_HASH: d->gnuhash = e.d_un.d_val; break;
-			case DT_INIT: d->init = e.d_un.d_val; break;
-			case DT_FINI: d->fini = e.d_un.d_val; break;
-			case DT_INIT_ARRAY: d->arr[0] = e.d_un.d_val; break;
-			case DT_INIT_ARRAYSZ: d->arrsz[0] = e.d_un.d_val; break;
-			case DT_FINI_ARRAY: d->arr[1] = e.d_un.d_val; break;
-			case DT_FINI_ARRAYSZ: d->arrsz[1] = e.d_un.d_val; break;
-			case DT_SONAME: d->soname = e.d_un.d_val; d->has_soname = true; break;
+			case DT_NULL:
+				return;
+			case DT_SYMTAB:
+				d->sym = e.d_un.d_val;
+				break;
+			case DT_STRTAB:
+				d->str = e.d_un.d_val;
+				break;
+			case DT_STRSZ:
+				d->strsz = e.d_un.d_val;
+				break;
+			case DT_RELA:
+				d->rela = e.d_un.d_val;
+				break;
+			case DT_RELASZ:
+				d->relasz = e.d_un.d_val;
+				break;
+			case DT_JMPREL:
+				d->jmprel = e.d_un.d_val;
+				break;
+			case DT_PLTRELSZ:
+				d->pltrelsz = e.d_un.d_val;
+				break;
+			case 36 /* DT_RELR */:
+				d->relr = e.d_un.d_val;
+				break;
+			case 35 /* DT_RELRSZ */:
+				d->relrsz = e.d_un.d_val;
+				break;
+			case DT_HASH:
+				d->hash = e.d_un.d_val;
+				break;
+			case DT_GNU_HASH:
+				d->gnuhash = e.d_un.d_val;
+				break;
+			case DT_INIT:
+				d->init = e.d_un.d_val;
+				break;
+			case DT_FINI:
+				d->fini = e.d_un.d_val;
+				break;
+			case DT_INIT_ARRAY:
+				d->arr[0] = e.d_un.d_val;
+				break;
+			case DT_INIT_ARRAYSZ:
+				d->arrsz[0] = e.d_un.d_val;
+				break;
+			case DT_FINI_ARRAY:
+				d->arr[1] = e.d_un.d_val;
+				break;
+			case DT_FINI_ARRAYSZ:
+				d->arrsz[1] = e.d_un.d_val;
+				break;
+			case DT_SONAME:
+				d->soname = e.d_un.d_val;
+				d->has_soname = true;
+				break;
 			}
 		}
 	}
@@ -107,17 +145,26 @@ static uint32_t dynsym_count(const struct module *m, const struct dyn *d)
 
 static bool add_sym(struct module *m, const Elf64_Sym *s, const char *name)
 {
-	struct elf_sym e = { .name = name, .global = ELF64_ST_BIND(s->st_info) != STB_LOCAL };
+	struct elf_sym e = {.name = name, .global = ELF64_ST_BIND(s->st_info) != STB_LOCAL};
 
 	if (s->st_shndx == SHN_UNDEF || s->st_shndx == SHN_ABS || s->st_value < m->text_lo ||
 	    s->st_value >= m->text_hi || !elf_is_text(m, s->st_value))
 		return true;
 	switch (ELF64_ST_TYPE(s->st_info)) {
-	case STT_FUNC: e.kind = ELF_S_FUNC; break;
-	case STT_GNU_IFUNC: e.kind = ELF_S_IFUNC; break;
-	case STT_NOTYPE: e.kind = ELF_S_LABEL; break;
-	case STT_OBJECT: e.kind = ELF_S_OBJECT; break;
-	default: return true;
+	case STT_FUNC:
+		e.kind = ELF_S_FUNC;
+		break;
+	case STT_GNU_IFUNC:
+		e.kind = ELF_S_IFUNC;
+		break;
+	case STT_NOTYPE:
+		e.kind = ELF_S_LABEL;
+		break;
+	case STT_OBJECT:
+		e.kind = ELF_S_OBJECT;
+		break;
+	default:
+		return true;
 	}
 	e.vaddr = s->st_value;
 	e.size = s->st_size < UINT32_MAX ? s->st_size : 0;
@@ -163,7 +210,8 @@ static int read_symtab(struct module *m)
 		memcpy(&hs, sh + h.sh_link * sizeof(hs), sizeof(hs));
 		tab = elf_off(m, h.sh_offset, h.sh_size);
 		str = elf_off(m, hs.sh_offset, hs.sh_size);
-		for (uint64_t o = 0; tab && str && o + sizeof(Elf64_Sym) <= h.sh_size; o += sizeof(Elf64_Sym)) {
+		for (uint64_t o = 0; tab && str && o + sizeof(Elf64_Sym) <= h.sh_size;
+		     o += sizeof(Elf64_Sym)) {
 			Elf64_Sym s;
 			const char *name;
 
@@ -180,7 +228,7 @@ static bool add_ptr(struct module *m, uint64_t place, uint64_t target)
 {
 	if (place >= UINT32_MAX || target >= UINT32_MAX)
 		return true;
-	return VEC_PUSH(&elf_priv(m)->ptr, (struct elf_ptr){ place, target });
+	return VEC_PUSH(&elf_priv(m)->ptr, (struct elf_ptr){place, target});
 }
 
 static bool add_rela(struct module *m, const struct dyn *d, const Elf64_Rela *r)
@@ -194,8 +242,11 @@ static bool add_rela(struct module *m, const struct dyn *d, const Elf64_Rela *r)
 	case R_X86_64_RELATIVE:
 		return add_ptr(m, r->r_offset, r->r_addend);
 	case R_X86_64_IRELATIVE: /* the addend is the resolver: called by the loader */
-		return r->r_addend < 0 || r->r_addend >= UINT32_MAX || VEC_PUSH(&x->root, (uint32_t)r->r_addend);
-	case R_X86_64_64: case R_X86_64_GLOB_DAT: case R_X86_64_JUMP_SLOT:
+		return r->r_addend < 0 || r->r_addend >= UINT32_MAX ||
+		       VEC_PUSH(&x->root, (uint32_t)r->r_addend);
+	case R_X86_64_64:
+	case R_X86_64_GLOB_DAT:
+	case R_X86_64_JUMP_SLOT:
 		break;
 	default:
 		return true;
@@ -206,7 +257,7 @@ static bool add_rela(struct module *m, const struct dyn *d, const Elf64_Rela *r)
 	memcpy(&s, p, sizeof(s));
 	name = str_in(at64(m, d->str, d->strsz), d->strsz, s.st_name);
 	if (name && *name && ELF64_R_TYPE(r->r_info) != R_X86_64_64 &&
-	    !VEC_PUSH(&x->slot, (struct elf_slot){ r->r_offset, name }))
+	    !VEC_PUSH(&x->slot, (struct elf_slot){r->r_offset, name}))
 		return false;
 	/* a preemptible symbol may resolve elsewhere: its own address is only a possible value */
 	if (s.st_shndx != SHN_UNDEF)
@@ -216,10 +267,11 @@ static bool add_rela(struct module *m, const struct dyn *d, const Elf64_Rela *r)
 
 static int read_relocs(struct module *m, const struct dyn *d)
 {
-	const uint64_t tab[2][2] = { { d->rela, d->relasz }, { d->jmprel, d->pltrelsz } };
+	const uint64_t tab[2][2] = {{d->rela, d->relasz}, {d->jmprel, d->pltrelsz}};
 
 	for (int t = 0; t < 2; t++)
-		for (uint64_t o = 0; tab[t][0] && o + sizeof(Elf64_Rela) <= tab[t][1]; o += sizeof(Elf64_Rela)) {
+		for (uint64_t o = 0; tab[t][0] && o + sizeof(Elf64_Rela) <= tab[t][1];
+		     o += sizeof(Elf64_Rela)) {
 			const uint8_t *p = at64(m, tab[t][0] + o, sizeof(Elf64_Rela));
 			Elf64_Rela r;
 
@@ -269,11 +321,11 @@ static int read_relr(struct module *m, const struct dyn *d)
 	return 0;
 }
 
-#define CMP_BY(name, type, field) \
-	static int name(const void *a, const void *b) \
-	{ \
-		uint32_t x = ((const type *)a)->field, y = ((const type *)b)->field; \
-		return x < y ? -1 : x > y; \
+#define CMP_BY(name, type, field)                                                                            \
+	static int name(const void *a, const void *b)                                                        \
+	{                                                                                                    \
+		uint32_t x = ((const type *)a)->field, y = ((const type *)b)->field;                         \
+		return x < y ? -1 : x > y;                                                                   \
 	}
 CMP_BY(cmp_ptr, struct elf_ptr, place)
 CMP_BY(cmp_slot, struct elf_slot, place)
@@ -294,11 +346,11 @@ static int cmp_sym(const void *a, const void *b)
 static bool array_roots(struct module *m, const struct dyn *d)
 {
 	for (int a = 0; a < 2; a++)
-		for (uint64_t o = 0; o + 8 <= d->arrsz[a] && o < UINT32_MAX; o += 8) {
+		for (uint64_t o = 0; o + 8 <= d->arrsz[a] && at64(m, d->arr[a] + o, 8); o += 8) {
 			uint64_t v;
 			bool fixed;
 
-			if (d->arr[a] + o < UINT32_MAX && elf_word(m, d->arr[a] + o, &v, &fixed) && v && v < UINT32_MAX &&
+			if (elf_word(m, d->arr[a] + o, &v, &fixed) && v && v < UINT32_MAX &&
 			    !VEC_PUSH(&elf_priv(m)->root, (uint32_t)v))
 				return false;
 		}
@@ -308,7 +360,7 @@ static bool array_roots(struct module *m, const struct dyn *d)
 int elf_read_syms(struct module *m)
 {
 	struct elf_priv *x = elf_priv(m);
-	struct dyn d = { 0 };
+	struct dyn d = {0};
 
 	read_dyn(m, &d);
 	if (d.has_soname)
@@ -331,16 +383,18 @@ int elf_read_syms(struct module *m)
 }
 
 /* first index of a sorted table whose key is not below vaddr */
-#define LOWER(vec, field, key) ({ \
-	uint32_t lo_ = 0, hi_ = (vec)->n; \
-	while (lo_ < hi_) { \
-		uint32_t mid_ = lo_ + (hi_ - lo_) / 2; \
-		if ((vec)->v[mid_].field < (key)) \
-			lo_ = mid_ + 1; \
-		else \
-			hi_ = mid_; \
-	} \
-	lo_; })
+#define LOWER(vec, field, key)                                                                               \
+	({                                                                                                   \
+		uint32_t lo_ = 0, hi_ = (vec)->n;                                                            \
+		while (lo_ < hi_) {                                                                          \
+			uint32_t mid_ = lo_ + (hi_ - lo_) / 2;                                               \
+			if ((vec)->v[mid_].field < (key))                                                    \
+				lo_ = mid_ + 1;                                                              \
+			else                                                                                 \
+				hi_ = mid_;                                                                  \
+		}                                                                                            \
+		lo_;                                                                                         \
+	})
 
 bool elf_word(const struct module *m, uint32_t vaddr, uint64_t *val, bool *fixed)
 {

@@ -73,8 +73,7 @@ enum map_reason emit_can(const struct dec *d, const struct an_insn *i)
 {
 	bool modrm = d->in.attributes & ZYDIS_ATTRIB_HAS_MODRM;
 
-	if (!branch_form(d, i->flow) || names_gs(d) || d->in.mnemonic == ZYDIS_MNEMONIC_XBEGIN ||
-	    d->in.mnemonic == ZYDIS_MNEMONIC_XABORT)
+	if (!branch_form(d, i->flow) || names_gs(d) || d->in.mnemonic == ZYDIS_MNEMONIC_XBEGIN)
 		return MAP_R_UNRELOCATABLE;
 	if (modrm && d->in.raw.modrm.mod == 0 && d->in.raw.modrm.rm == 5 && d->in.address_width != 64)
 		return MAP_R_UNRELOCATABLE; /* eip-relative */
@@ -165,6 +164,7 @@ static void one_block(struct em *e, uint32_t b)
 		code_here(&e->c, e->stubl[b]);
 	e->off = e->off_in[b];
 	e->since = 0;
+	e->cur_rot = e->lid[b] ? e->rot[e->lid[b] - 1].reg : NOREG;
 	state(e, vaddr);
 	if (e->chk_body[b])
 		space_check(e, vaddr, live);
@@ -174,6 +174,7 @@ static void one_block(struct em *e, uint32_t b)
 		logs_of(e, b, k->first, AT_BLOCK, &d, live);
 	for (uint32_t n = 0; n < k->n && !e->c.fail; n++)
 		one_insn(e, b, k->first + n);
+	e->cur_rot = NOREG;
 }
 
 static void count_bytes(struct em *e)
@@ -208,7 +209,7 @@ static void count_bytes(struct em *e)
 static void em_init(struct em *e)
 {
 	uint32_t nb = e->g->nblock + 1;
-	uint32_t *w = calloc((size_t)nb * 8 * 4 + (size_t)nb * 4, 1);
+	uint32_t *w = calloc((size_t)nb * 8 * 4 + (size_t)nb * 5, 1);
 	uint8_t *v;
 
 	if (!w)
@@ -226,6 +227,8 @@ static void em_init(struct em *e)
 	e->chk_body = v + nb;
 	e->chk_stub = v + 2 * nb;
 	e->stub = v + 3 * nb;
+	e->lid = v + 4 * nb;
+	e->cur_rot = NOREG;
 	for (uint32_t b = 0; b < e->g->nblock; b++) {
 		e->body[b] = code_label(&e->c);
 		e->stubl[b] = code_label(&e->c);
@@ -275,8 +278,10 @@ struct emitted *emit_group(const struct module *m, const struct an_group *g, con
 
 	em_init(&e);
 	count_bytes(&e);
-	if (!e.c.fail)
+	if (!e.c.fail) {
 		space_plan(&e);
+		rot_plan(&e);
+	}
 	for (uint32_t b = 0; b < g->nblock && !e.c.fail; b++)
 		one_block(&e, b);
 	for (uint32_t b = 0; b < g->nblock && !e.c.fail; b++)
@@ -285,6 +290,7 @@ struct emitted *emit_group(const struct module *m, const struct an_group *g, con
 	if (!e.c.fail) {
 		space_cold(&e);
 		ctl_cold(&e);
+		rot_edges(&e);
 	}
 	if (!e.c.fail && !code_relax(&e.c))
 		x = take(&e);
@@ -296,6 +302,8 @@ struct emitted *emit_group(const struct module *m, const struct an_group *g, con
 	free(e.leave);
 	free(e.pool);
 	free(e.xent);
+	free(e.rot);
+	free(e.edge);
 	free(e.site);
 	return x;
 }

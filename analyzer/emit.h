@@ -6,6 +6,7 @@
  *   patch.c      what of the original text can be patched; islands; calls to emulate
  *   emit_code.c  a buffer of machine code: labels, short branches that grow, fix-ups, address map
  *   r15.c        instructions that name r15
+ *   r15_loop.c   r15 in a register throughout a loop
  *   emit_log.c   the stores into the log
  *   emit_space.c where the space checks go
  *   emit_ctl.c   stubs and control transfers
@@ -117,7 +118,7 @@ struct em {
 	uint8_t *stub;              /* enum stub */
 	uint32_t off;               /* current offset from r15 */
 	uint32_t since;             /* bytes since the last check, for long blocks */
-	struct cold { uint32_t label, resume; uint32_t vaddr; bool saved, rax; } *cold;
+	struct cold { uint32_t label, resume; uint32_t vaddr; bool saved; uint8_t rot; } *cold;
 	uint32_t ncold, capcold;
 	struct leave { uint32_t label, target, vaddr; } *leave; /* exits to opaque code, out of line */
 	uint32_t nleave, capleave;
@@ -125,6 +126,12 @@ struct em {
 	uint32_t npool, cappool;
 	struct xentry { uint32_t label, join, site, vaddr; } *xent; /* unexpected rsp at an entry */
 	uint32_t nxent, capxent;
+	uint8_t *lid;               /* per block: loop that keeps r15 in a register, 0 none, else rot[lid - 1] */
+	struct rot { uint8_t reg; bool write; } *rot;
+	uint32_t nrot, caprot;
+	struct edge { uint32_t label, from, to; } *edge; /* into or out of such loops */
+	uint32_t nedge, capedge;
+	uint8_t cur_rot;            /* register that holds r15 in what is being emitted, or NOREG */
 	struct emit_site *site;
 	uint32_t nsite, capsite;
 	uint64_t logbytes;
@@ -144,6 +151,11 @@ void r15_emit(struct em *e, const struct dec *d, uint32_t live);
 bool r15_can(const struct dec *d);
 /* appends an instruction's bytes, rip-relative operand fixed up */
 void emit_bytes(struct em *e, const struct dec *d, const uint8_t *b);
+
+/* r15_loop.c */
+void rot_plan(struct em *e);
+uint32_t rot_label(struct em *e, uint32_t b, uint32_t to);
+void rot_edges(struct em *e);
 
 /* emit_log.c */
 uint32_t log_bytes(const struct plan_log *l);

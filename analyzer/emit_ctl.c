@@ -19,7 +19,7 @@
 
 void state(struct em *e, uint32_t vaddr)
 {
-	e->c.cur = (struct map_xlat){ 0, vaddr, 0, NOREG, { NOREG, NOREG } };
+	e->c.cur = (struct map_xlat){ 0, vaddr, 0, e->cur_rot, { NOREG, e->cur_rot } };
 }
 
 void commit(struct em *e)
@@ -143,8 +143,8 @@ void ctl_stub(struct em *e, uint32_t b, bool inl)
 /* to block `to` at the end of block b; nothing where it is next */
 void ctl_goto(struct em *e, uint32_t b, uint32_t to)
 {
-	if (to != b + 1)
-		code_jmp(&e->c, e->body[to]);
+	if (to != b + 1 || e->lid[b] != e->lid[to])
+		code_jmp(&e->c, rot_label(e, b, to));
 }
 
 /* leaves for opaque code at `target`; r15 committed */
@@ -352,9 +352,9 @@ static void loop_insn(struct em *e, uint32_t b, const struct dec *d, uint32_t i,
 		if (ends)
 			commit(e);
 		if (!taken)
-			code_jmp(c, e->body[k->succ[1]]);
+			code_jmp(c, rot_label(e, b, k->succ[1]));
 		else if (k->succ[0] != AN_NONE)
-			code_jmp(c, e->body[k->succ[0]]);
+			code_jmp(c, rot_label(e, b, k->succ[0]));
 		else
 			tail(e, -1, i);
 	}
@@ -369,7 +369,7 @@ static void jcc(struct em *e, uint32_t b, const struct dec *d, uint32_t i)
 	if (space_ends(e, b))
 		commit(e);
 	if (k->succ[0] != AN_NONE)
-		code_jcc(&e->c, cc, e->body[k->succ[0]]);
+		code_jcc(&e->c, cc, rot_label(e, b, k->succ[0]));
 	else
 		tail(e, cc, i);
 	state(e, next);

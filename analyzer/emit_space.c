@@ -327,6 +327,17 @@ int space_plan(struct em *e)
 
 /* ---- code ---- */
 
+/* slot for rax: the other one where a loop keeps r15 in a register (r15_loop.c) */
+static unsigned slot(const struct em *e)
+{
+	return e->cur_rot == NOREG ? 1 : 0;
+}
+
+static uint32_t slot_off(const struct em *e)
+{
+	return slot(e) ? TCB_SPILL1 : TCB_SPILL0;
+}
+
 static void flags_back(struct em *e)
 {
 	struct code *c = &e->c;
@@ -336,8 +347,8 @@ static void flags_back(struct em *e)
 	code_insn(c);
 	code_byte(c, 0x9e);           /* sahf */
 	c->cur.flags &= ~MAP_X_FLAGS_SAVED;
-	code_gs(c, 0x8b, X_RAX, TCB_SPILL1, true);
-	c->cur.spill[1] = NOREG;
+	code_gs(c, 0x8b, X_RAX, slot_off(e), true);
+	c->cur.spill[slot(e)] = NOREG;
 }
 
 /* at log offset 0 */
@@ -349,10 +360,10 @@ void space_check(struct em *e, uint32_t vaddr, uint32_t live)
 
 	e->cold = grow(e->cold, e->ncold, &e->capcold, sizeof(*e->cold));
 	k = &e->cold[e->ncold++];
-	*k = (struct cold){ code_label(c), code_label(c), vaddr, save, true };
+	*k = (struct cold){ code_label(c), code_label(c), vaddr, save, e->cur_rot };
 	if (save) {
-		code_gs(c, 0x89, X_RAX, TCB_SPILL1, true);
-		c->cur.spill[1] = X_RAX;
+		code_gs(c, 0x89, X_RAX, slot_off(e), true);
+		c->cur.spill[slot(e)] = X_RAX;
 		code_insn(c);
 		code_byte(c, 0x9f);              /* lahf */
 		code_bytes(c, "\x0f\x90\xc0", 3); /* seto %al */
@@ -376,19 +387,21 @@ void space_cold(struct em *e)
 	for (uint32_t i = 0; i < e->ncold; i++) {
 		struct cold *k = &e->cold[i];
 
+		e->cur_rot = k->rot;
 		state(e, k->vaddr);
 		code_here(c, k->label);
 		if (k->saved) {
-			c->cur.spill[1] = X_RAX;
+			c->cur.spill[slot(e)] = X_RAX;
 			c->cur.flags |= MAP_X_FLAGS_SAVED;
 			flags_back(e);
 		}
-		code_gs(c, 0x89, X_RAX, TCB_SPILL1, true);
-		c->cur.spill[1] = X_RAX;
+		code_gs(c, 0x89, X_RAX, slot_off(e), true);
+		c->cur.spill[slot(e)] = X_RAX;
 		code_lea_label(c, X_RAX, k->resume);
 		code_gs(c, 0x89, X_RAX, TCB_RESUME, true);
-		code_gs(c, 0x8b, X_RAX, TCB_SPILL1, true);
-		c->cur.spill[1] = NOREG;
+		code_gs(c, 0x8b, X_RAX, slot_off(e), true);
+		c->cur.spill[slot(e)] = NOREG;
 		code_gs(c, 0xff, 4, TCB_CHUNK_FULL, false);
 	}
+	e->cur_rot = NOREG;
 }

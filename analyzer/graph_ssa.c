@@ -99,6 +99,12 @@ static int by_var(const void *x, const void *y)
 	return (int)((const struct vg_out *)x)->var - (int)((const struct vg_out *)y)->var;
 }
 
+/* every definition of these is a root */
+static bool always_known(unsigned reg)
+{
+	return reg == SEM_RSP || reg == SEM_FSBASE || reg == SEM_GSBASE;
+}
+
 /* one block: sources of its ops, then its last definitions. cur/epoch: per variable. */
 static void scan_block(struct vg *v, uint32_t bi, uint32_t *cur, uint32_t *epoch)
 {
@@ -131,7 +137,7 @@ static void scan_block(struct vg *v, uint32_t bi, uint32_t *cur, uint32_t *epoch
 				reg[3] = SEM_NREGS + n->slot;
 		}
 		for (int j = 0; j < 4; j++)
-			v->src[k][j] = reg[j] >= VG_NVAR ? VG_NOREF :
+			v->src[k][j] = reg[j] >= VG_NVAR || always_known(reg[j]) ? VG_NOREF :
 				       epoch[reg[j]] == bi + 1 ? cur[reg[j]] : in_ref(v, bi, reg[j]);
 		if (def < VG_NVAR) {
 			cur[def] = k;
@@ -233,7 +239,7 @@ unsigned vg_from(const struct vg *v, uint32_t in)
 		return 0;
 	if (gr->g->block[b].flags & AN_B_ENTRY)
 		from |= VG_ENTRY;
-	if (gr->b[b].stub == STUB_RESYNC || !gr->g->block[b].npred)
+	else if (gr->b[b].stub == STUB_RESYNC || !gr->g->block[b].npred)
 		from |= VG_MARK;
 	for (uint32_t k = 0; k < gr->g->block[b].npred; k++)
 		from |= edge_from(v, gr->g->block[b].pred[k], b, v->in[in].var);
@@ -288,8 +294,8 @@ static void op_operands(struct vg *v, uint32_t k, vg_visit f, void *ctx)
 		f(ctx, v->src[k][3], 8);
 	n = gr_op_uses(gr, k, v->nw[k], u);
 	for (int i = 0; i < n; i++) {
-		if (u[i].reg == SEM_RSP || u[i].reg == SEM_FSBASE || u[i].reg == SEM_GSBASE)
-			continue; /* always known: every definition of them is a root */
+		if (always_known(u[i].reg))
+			continue;
 		f(ctx, v->src[k][u[i].reg == op->a ? 0 : u[i].reg == op->b ? 1 : 2], u[i].w);
 	}
 }

@@ -54,6 +54,17 @@ static bool stack_reload(const struct dec *d, unsigned *reg)
 
 #define RELOAD_SHIFT 24 /* use[]: register a stack reload writes, plus 1, in the top bits */
 
+/* inc, rotates and shifts by cl keep some flags or all: those pass through, they are not read */
+static uint32_t reads(const struct dec *d)
+{
+	uint32_t use = sem_gpr_read(&d->in, d->op) & ALL;
+	bool tested = d->in.cpu_flags && (d->in.cpu_flags->tested & 0x8d5);
+
+	if (!tested && d->in.meta.category != ZYDIS_CATEGORY_FLAGOP && d->in.meta.category != ZYDIS_CATEGORY_PUSH)
+		use &= ~FLAGS_BIT;
+	return use;
+}
+
 static void flow_sets(const struct an_insn *i, const struct dec *d, uint32_t *use, uint32_t *def)
 {
 	if (i->flow == FLOW_SYSCALL) { /* SDM: rcx, r11; the kernel takes the rest as arguments */
@@ -91,7 +102,7 @@ static void usedef(void *arg, uint32_t gi)
 			l->use[i] = ALL;
 			continue;
 		}
-		l->use[i] = sem_gpr_read(&d.in, d.op) & ALL;
+		l->use[i] = reads(&d);
 		l->def[i] = sem_gpr_must_write(&d.in, d.op) & ALL;
 		writes |= sem_gpr_may_write(&d.in, d.op);
 		flow_sets(&g->insn[i], &d, &l->use[i], &l->def[i]);

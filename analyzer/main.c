@@ -19,9 +19,8 @@
 
 enum { EX_OK = 0, EX_USAGE = 1, EX_INPUT = 2, EX_REFUSED = 3, EX_OUTPUT = 4 };
 
-/* the back half, written by the map writer; absent while only discovery is linked */
-int map_write(struct module *m, const char *path, uint32_t flags, int jobs, char *err, size_t errlen)
-	__attribute__((weak));
+/* map_write.c */
+int map_write(struct module *m, const char *path, uint32_t flags, int jobs, char *err, size_t errlen);
 
 struct options {
 	const char *out, *cache, *explain, *file;
@@ -45,41 +44,68 @@ static void usage(FILE *f)
 	      "  -h, --help            show this help\n"
 	      "  -V, --version         show the version\n\n"
 	      "Exit status: 0 done; 1 wrong usage; 2 the file cannot be read or is no x86-64 ELF file;\n"
-	      "3 the file cannot be analyzed; 4 the map cannot be written.\n", f);
+	      "3 the file cannot be analyzed; 4 the map cannot be written.\n",
+	      f);
 }
 
 static int parse(int argc, char **argv, struct options *o)
 {
 	enum { CACHE = 256, PRINT, VERIFY, STATS, EXPLAIN, DUMP };
-	static const struct option longopt[] = {
-		{ "output", required_argument, NULL, 'o' }, { "cache", required_argument, NULL, CACHE },
-		{ "print-path", no_argument, NULL, PRINT }, { "verify", no_argument, NULL, VERIFY },
-		{ "jobs", required_argument, NULL, 'j' }, { "stats", no_argument, NULL, STATS },
-		{ "explain", required_argument, NULL, EXPLAIN }, { "dump", no_argument, NULL, DUMP },
-		{ "help", no_argument, NULL, 'h' }, { "version", no_argument, NULL, 'V' }, { 0 }
-	};
+	static const struct option longopt[] = {{"output", required_argument, NULL, 'o'},
+						{"cache", required_argument, NULL, CACHE},
+						{"print-path", no_argument, NULL, PRINT},
+						{"verify", no_argument, NULL, VERIFY},
+						{"jobs", required_argument, NULL, 'j'},
+						{"stats", no_argument, NULL, STATS},
+						{"explain", required_argument, NULL, EXPLAIN},
+						{"dump", no_argument, NULL, DUMP},
+						{"help", no_argument, NULL, 'h'},
+						{"version", no_argument, NULL, 'V'},
+						{0}};
 	char *end;
 	int c;
 
 	while ((c = getopt_long(argc, argv, "o:j:hV", longopt, NULL)) != -1)
 		switch (c) {
-		case 'o': o->out = optarg; break;
-		case CACHE: o->cache = optarg; break;
-		case PRINT: o->print_path = true; break;
-		case VERIFY: o->flags |= MAP_F_VERIFY; break;
-		case STATS: o->stats = true; break;
-		case EXPLAIN: o->explain = optarg; break;
-		case DUMP: o->dump = true; break;
+		case 'o':
+			o->out = optarg;
+			break;
+		case CACHE:
+			o->cache = optarg;
+			break;
+		case PRINT:
+			o->print_path = true;
+			break;
+		case VERIFY:
+			o->flags |= MAP_F_VERIFY;
+			break;
+		case STATS:
+			o->stats = true;
+			break;
+		case EXPLAIN:
+			o->explain = optarg;
+			break;
+		case DUMP:
+			o->dump = true;
+			break;
 		case 'j':
 			o->jobs = strtol(optarg, &end, 10);
 			if (*end || end == optarg || o->jobs < 1 || o->jobs > 1024) {
-				fprintf(stderr, "ptrace-analyze: --jobs wants a number from 1 to 1024, not '%s'\n", optarg);
+				fprintf(stderr,
+					"ptrace-analyze: --jobs wants a number from 1 to 1024, not '%s'\n",
+					optarg);
 				return EX_USAGE;
 			}
 			break;
-		case 'h': usage(stdout); exit(EX_OK);
-		case 'V': puts("ptrace-analyze 0.1"); exit(EX_OK);
-		default: fputs("Try 'ptrace-analyze --help'.\n", stderr); return EX_USAGE;
+		case 'h':
+			usage(stdout);
+			exit(EX_OK);
+		case 'V':
+			puts("ptrace-analyze 0.1");
+			exit(EX_OK);
+		default:
+			fputs("Try 'ptrace-analyze --help'.\n", stderr);
+			return EX_USAGE;
 		}
 	if (optind + 1 != argc) {
 		fprintf(stderr, "ptrace-analyze: give exactly one file; try 'ptrace-analyze --help'\n");
@@ -111,7 +137,8 @@ static char *cache_path(const struct module *m, const struct options *o)
 	for (uint32_t i = 0; i < m->key_len; i++)
 		sprintf(hex + 2 * i, "%02x", m->key[i]);
 	if (o->cache)
-		n = asprintf(&path, "%s/%s-%d%s.ptmap", o->cache, hex, MAP_VERSION, o->flags & MAP_F_VERIFY ? "-v" : "");
+		n = asprintf(&path, "%s/%s-%d%s.ptmap", o->cache, hex, MAP_VERSION,
+			     o->flags & MAP_F_VERIFY ? "-v" : "");
 	else if (xdg && *xdg == '/')
 		n = asprintf(&path, "%s/ptrace/%s-%d%s.ptmap", xdg, hex, MAP_VERSION,
 			     o->flags & MAP_F_VERIFY ? "-v" : "");
@@ -132,15 +159,15 @@ static int write_map(struct module *m, const struct options *o)
 		fprintf(stderr, "ptrace-analyze: no place for the map: set HOME, or give --cache or -o\n");
 		return EX_OUTPUT;
 	}
-	if (!map_write) {
-		fprintf(stderr, "ptrace-analyze: this build has no map writer\n");
-	} else if ((!o->out && make_dirs(path)) || asprintf(&tmp, "%s.%d.tmp", path, getpid()) < 0) {
-		fprintf(stderr, "ptrace-analyze: cannot create the directory of '%s': %s\n", path, strerror(errno));
+	if ((!o->out && make_dirs(path)) || asprintf(&tmp, "%s.%d.tmp", path, getpid()) < 0) {
+		fprintf(stderr, "ptrace-analyze: cannot create the directory of '%s': %s\n", path,
+			strerror(errno));
 	} else if (map_write(m, tmp, o->flags, o->jobs, err, sizeof(err))) {
 		fprintf(stderr, "ptrace-analyze: cannot write the map of '%s': %s\n", o->file, err);
 		unlink(tmp);
 	} else if (rename(tmp, path)) {
-		fprintf(stderr, "ptrace-analyze: cannot rename '%s' to '%s': %s\n", tmp, path, strerror(errno));
+		fprintf(stderr, "ptrace-analyze: cannot rename '%s' to '%s': %s\n", tmp, path,
+			strerror(errno));
 		unlink(tmp);
 	} else {
 		if (o->print_path)
@@ -154,7 +181,7 @@ static int write_map(struct module *m, const struct options *o)
 
 int main(int argc, char **argv)
 {
-	struct options o = { 0 };
+	struct options o = {0};
 	char err[256] = "";
 	struct module *m;
 	int rc;
@@ -181,6 +208,10 @@ int main(int argc, char **argv)
 		rc = EX_USAGE;
 	if (!rc && (o.out || o.print_path || !(o.stats || o.dump || o.explain)))
 		rc = write_map(m, &o);
+	else if (!rc && o.stats && report_plan(m, o.flags, o.jobs, stdout)) {
+		fprintf(stderr, "ptrace-analyze: cannot plan '%s': out of memory\n", o.file);
+		rc = EX_REFUSED;
+	}
 	elf_close(m);
 	return rc;
 }

@@ -42,7 +42,7 @@ static void put_state(const struct map_xlat *x)
 		 x->r15_reg != 0xff ? "r15=" : "", x->r15_reg != 0xff ? reg(x->r15_reg) : "",
 		 x->spill[0] != 0xff ? " s0=" : "", x->spill[0] != 0xff ? reg(x->spill[0]) : "",
 		 x->spill[1] != 0xff ? " s1=" : "", x->spill[1] != 0xff ? reg(x->spill[1]) : "");
-	printf(" %8x  %-14s", x->vaddr, s);
+	printf(" %8x  %-18s", x->vaddr, s);
 }
 
 static void line(const struct dump *d, const ZydisFormatter *f, const ZydisDecodedInstruction *in,

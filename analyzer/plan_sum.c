@@ -24,7 +24,9 @@ struct scc {
 	bool *on;
 	struct { uint32_t g, edge; } *walk;
 	uint32_t *changed, *planned;   /* per group: when its summary last changed, was last computed */
-	uint32_t now;
+	uint32_t *level, *comp;        /* of components: height above the leaves; first index in order */
+	uint32_t ncomp, *batch;        /* components of the level being done */
+	bool nomem;
 };
 
 static int scc_alloc(struct scc *s, struct module *m)
@@ -42,8 +44,11 @@ static int scc_alloc(struct scc *s, struct module *m)
 	s->walk = calloc(n, sizeof(*s->walk));
 	s->changed = calloc(n, 4);
 	s->planned = calloc(n, 4);
+	s->level = calloc(n, 4);
+	s->comp = calloc(n + 1, 4);
+	s->batch = calloc(n, 4);
 	return s->num && s->low && s->stack && s->order && s->last && s->on && s->walk && s->changed &&
-	       s->planned ? 0 : -1;
+	       s->planned && s->level && s->comp && s->batch ? 0 : -1;
 }
 
 static void scc_free(struct scc *s)
@@ -57,6 +62,9 @@ static void scc_free(struct scc *s)
 	free(s->walk);
 	free(s->changed);
 	free(s->planned);
+	free(s->level);
+	free(s->comp);
+	free(s->batch);
 }
 
 static void enter(struct scc *s, uint32_t g, uint32_t *depth)
@@ -168,15 +176,19 @@ static bool stale(const struct scc *s, const struct an_group *g)
 {
 	if (!s->planned[g->id])
 		return true;
-	for (uint32_t k = 0; k < g->ncallee; k++)
-		if (s->changed[g->callee[k].group] >= s->planned[g->id])
+	for (uint32_t k = 0; k < g->ncallee; k++) {
+		uint32_t c = g->callee[k].group;
+
+		if (s->low[c] == s->low[g->id] && s->changed[c] >= s->planned[g->id])
 			return true;
+	}
 	return false;
 }
 
 static int component(struct scc *s, const uint32_t *g, uint32_t n)
 {
 	bool again = true;
+	uint32_t now = 0; /* stamps are compared within a component only: the rest stands */
 
 	for (int round = 0; again && round < MAX_ROUNDS; round++) {
 		again = false;
@@ -187,20 +199,77 @@ static int component(struct scc *s, const uint32_t *g, uint32_t n)
 
 			if (ag->reason != MAP_OK || !stale(s, ag))
 				continue;
-			s->planned[g[k]] = ++s->now;
+			s->planned[g[k]] = ++now;
 			r = plan_one(s->m, ag, &changed);
 			if (r < 0)
 				return -1;
 			if (r > 0)
 				ag->reason = MAP_R_UNRELOCATABLE;
 			if (changed)
-				s->changed[g[k]] = s->now;
+				s->changed[g[k]] = now;
 			again = true;
 		}
 	}
 	for (uint32_t k = 0; again && k < n; k++)
 		worst(s->m->group + g[k]);
 	return 0;
+}
+
+/* components in order[], their levels: one more than the highest callee outside */
+static uint32_t find_levels(struct scc *s)
+{
+	uint32_t top = 0, first = 0;
+
+	s->ncomp = 0;
+	for (uint32_t i = 0; i < s->norder; i++) {
+		if (!s->last[i])
+			continue;
+		uint32_t lv = 0, c = s->ncomp++;
+
+		for (uint32_t j = first; j <= i; j++)
+			s->low[s->order[j]] = c; /* reused: the component of a group */
+		for (uint32_t j = first; j <= i; j++) {
+			const struct an_group *g = &s->m->group[s->order[j]];
+
+			for (uint32_t k = 0; k < g->ncallee; k++) {
+				uint32_t to = s->low[g->callee[k].group];
+
+				if (to != c && s->level[to] + 1 > lv)
+					lv = s->level[to] + 1;
+			}
+		}
+		s->comp[c] = first;
+		s->level[c] = lv;
+		top = lv > top ? lv : top;
+		first = i + 1;
+	}
+	s->comp[s->ncomp] = s->norder;
+	return top;
+}
+
+static void one_component(void *arg, uint32_t i)
+{
+	struct scc *s = arg;
+	uint32_t c = s->batch[i];
+
+	if (component(s, s->order + s->comp[c], s->comp[c + 1] - s->comp[c]) < 0)
+		s->nomem = true;
+}
+
+/* components of one level do not depend on each other */
+static int all_components(struct scc *s, int jobs)
+{
+	uint32_t top = find_levels(s);
+
+	for (uint32_t lv = 0; lv <= top && !s->nomem; lv++) {
+		uint32_t n = 0;
+
+		for (uint32_t c = 0; c < s->ncomp; c++)
+			if (s->level[c] == lv)
+				s->batch[n++] = c;
+		par_for(n, jobs, one_component, s);
+	}
+	return s->nomem ? -1 : 0;
 }
 
 /* drop direct callees that are opaque after all; a tail jump to one leaves for the unknown */
@@ -240,21 +309,22 @@ int plan_summaries(struct module *m, int jobs)
 	bool again = true;
 	int r = 0;
 
-	(void)jobs;
 	while (again && r == 0) {
 		if (scc_alloc(&s, m) < 0)
 			r = -1;
 		for (uint32_t i = 0; r == 0 && i < m->ngroup; i++) {
 			m->group[i].sum->maywrite = m->group[i].sum->needs = 0;
 			m->group[i].sum->lifo = true;
+			m->group[i].sum->callers = 0;
+		}
+		for (uint32_t i = 0; r == 0 && i < m->ngroup; i++)
+			for (uint32_t k = 0; k < m->group[i].ncallee; k++)
+				m->group[m->group[i].callee[k].group].sum->callers++;
+		for (uint32_t i = 0; r == 0 && i < m->ngroup; i++)
 			if (!s.num[i] && m->group[i].reason == MAP_OK)
 				scc_from(&s, i);
-		}
-		for (uint32_t i = 0, from = 0; r == 0 && i < s.norder; i++)
-			if (s.last[i]) {
-				r = component(&s, s.order + from, i + 1 - from);
-				from = i + 1;
-			}
+		if (r == 0)
+			r = all_components(&s, jobs);
 		scc_free(&s);
 		again = false;
 		while (drop_opaque(m))

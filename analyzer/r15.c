@@ -458,6 +458,13 @@ void r15_emit(struct em *e, const struct dec *d, uint32_t live)
 	uint8_t out[32];
 	int n;
 
+	if (e->cur_rot != NOREG) {
+		if (r15_patch(d, e->cur_rot, out))
+			e->c.fail = "a loop's register for r15 has no encoding";
+		else
+			emit_bytes(e, d, out);
+		return;
+	}
 	if (special(e, d))
 		return;
 	n = slot_form(d, out);

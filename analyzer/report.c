@@ -9,15 +9,26 @@
 #include "report.h"
 
 static const char *const reason_name[MAP_R_NREASONS] = {
-	"certain", "undecodable", "overlapping instructions", "address escapes", "not relocatable", "read as data",
-	"restartable sequence", "indirect jump", "too short to patch", "on the avoid list", "signal return",
-	"not reached", "limit",
+	"certain",
+	"undecodable",
+	"overlapping instructions",
+	"address escapes",
+	"not relocatable",
+	"read as data",
+	"restartable sequence",
+	"indirect jump",
+	"too short to patch",
+	"on the avoid list",
+	"signal return",
+	"not reached",
+	"limit",
 };
 
-static const char *const flow_name[] = { "", "jmp", "jcc", "ijmp", "call", "icall", "ret", "syscall", "halt" };
+static const char *const flow_name[] = {"", "jmp", "jcc", "ijmp", "call", "icall", "ret", "syscall", "halt"};
 
 struct counts {
-	uint64_t insns, bytes, blocks, jumps, exact, inexact, leaves, calls, returns, short_ret, taken, suspect, alt;
+	uint64_t insns, bytes, blocks, jumps, exact, inexact, leaves, calls, returns, short_ret, taken,
+		suspect, alt;
 	uint64_t tailx, icalls, twice, landing;
 };
 
@@ -67,9 +78,9 @@ static void count_group(const struct module *m, const struct an_group *g, struct
 
 void report_stats(const struct module *m, FILE *f)
 {
-	uint64_t bytes[MAP_R_NREASONS] = { 0 }, num[MAP_R_NREASONS] = { 0 }, text = 0, pad = 0;
+	uint64_t bytes[MAP_R_NREASONS] = {0}, num[MAP_R_NREASONS] = {0}, text = 0, pad = 0;
 	const struct elf_priv *x = elf_priv(m);
-	struct counts c = { 0 };
+	struct counts c = {0};
 
 	for (uint32_t i = 0; i < m->ngroup; i++)
 		count_group(m, &m->group[i], &c);
@@ -83,20 +94,25 @@ void report_stats(const struct module *m, FILE *f)
 		pad += m->live_byte[v - m->text_lo] == AN_BYTE_PAD;
 	fprintf(f, "module            %s\n", m->soname);
 	fprintf(f, "text              %" PRIu64 " bytes, padding %" PRIu64 "\n", text, pad);
-	fprintf(f, "groups            %u, %" PRIu64 " suspect, %" PRIu64 " address taken, %" PRIu64 " may leave by a jump\n",
+	fprintf(f,
+		"groups            %u, %" PRIu64 " suspect, %" PRIu64 " address taken, %" PRIu64
+		" may leave by a jump\n",
 		m->ngroup, c.suspect, c.taken, c.tailx);
 	fprintf(f, "certain           %" PRIu64 " instructions, %" PRIu64 " bytes, %" PRIu64 " blocks\n",
 		c.insns, c.bytes, c.blocks);
-	fprintf(f, "indirect jumps    %" PRIu64 ": exact %" PRIu64 ", inexact %" PRIu64 ", leave %" PRIu64 "\n",
+	fprintf(f,
+		"indirect jumps    %" PRIu64 ": exact %" PRIu64 ", inexact %" PRIu64 ", leave %" PRIu64 "\n",
 		c.jumps, c.exact, c.inexact, c.leaves);
 	fprintf(f, "calls             direct %" PRIu64 ", indirect %" PRIu64 "\n", c.calls, c.icalls);
-	fprintf(f, "return sites      %" PRIu64 ", short %" PRIu64 ", returns-twice %" PRIu64 ", landing pads %" PRIu64 "\n",
+	fprintf(f,
+		"return sites      %" PRIu64 ", short %" PRIu64 ", returns-twice %" PRIu64
+		", landing pads %" PRIu64 "\n",
 		c.returns, c.short_ret, c.twice, c.landing);
 	fprintf(f, "prefix variants   %u\n", x->nalt);
 	for (int r = 1; r < MAP_R_NREASONS; r++)
 		if (num[r])
-			fprintf(f, "opaque            %" PRIu64 " bytes in %" PRIu64 " places: %s\n", bytes[r], num[r],
-				reason_name[r]);
+			fprintf(f, "opaque            %" PRIu64 " bytes in %" PRIu64 " places: %s\n",
+				bytes[r], num[r], reason_name[r]);
 }
 
 static void dump_block(const struct an_group *g, uint32_t i, FILE *f)
@@ -125,7 +141,8 @@ static void dump_block(const struct an_group *g, uint32_t i, FILE *f)
 		fprintf(f, "    %x %u %s", in->vaddr, in->len, flow_name[in->flow]);
 		if (in->target != AN_NONE)
 			fprintf(f, " %x", in->target);
-		fprintf(f, "%s%s\n", in->flags & AN_I_NORETURN ? " noreturn" : "", in->flags & AN_I_SETJMP ? " twice" : "");
+		fprintf(f, "%s%s\n", in->flags & AN_I_NORETURN ? " noreturn" : "",
+			in->flags & AN_I_SETJMP ? " twice" : "");
 	}
 }
 
@@ -145,7 +162,8 @@ void report_dump(const struct module *m, FILE *f)
 	for (uint32_t i = 0; i < m->ngroup; i++)
 		dump_group(&m->group[i], f);
 	for (uint32_t i = 0; i < m->nopaque; i++)
-		fprintf(f, "opaque %x-%x %s\n", m->opaque[i].start, m->opaque[i].end, reason_name[m->opaque[i].reason]);
+		fprintf(f, "opaque %x-%x %s\n", m->opaque[i].start, m->opaque[i].end,
+			reason_name[m->opaque[i].reason]);
 }
 
 int report_explain(const struct module *m, const char *where, FILE *f)
@@ -173,7 +191,8 @@ int report_explain(const struct module *m, const char *where, FILE *f)
 				reason_name[m->opaque[i].reason]);
 			return 0;
 		}
-	fprintf(stderr, "ptrace-analyze: there is no code at '%s' in '%s'; give a symbol, or an address as 0x…\n",
+	fprintf(stderr,
+		"ptrace-analyze: there is no code at '%s' in '%s'; give a symbol, or an address as 0x…\n",
 		where, m->path);
 	return -1;
 }

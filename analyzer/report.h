@@ -9,6 +9,8 @@
 #include "an.h"
 
 void report_stats(const struct module *m, FILE *f);
+/* what the copy would log; groups may turn opaque on the way. -1: out of memory */
+int report_plan(struct module *m, uint32_t flags, int jobs, FILE *f);
 void report_dump(const struct module *m, FILE *f);
 /* where: symbol name, or vaddr in hex with 0x. -1 and a message when nothing is there */
 int report_explain(const struct module *m, const char *where, FILE *f);

@@ -194,8 +194,8 @@
 	M(WRFSBASE, refuse, 0)
 	M(WRGSBASE, refuse, 0)
 	M(XBEGIN, refuse, 0)
-	M(XABORT, refuse, 0)
-	M(XEND, refuse, 0)
+	M(XABORT, nothing, 0) /* no transaction is ever begun in relocated code: opaque code may */
+	M(XEND, nothing, 0)
 	M(INT, refuse, 0)
 	M(INT1, refuse, 0)
 	M(INTO, refuse, 0)

@@ -23,7 +23,10 @@ struct loc {
 	ZydisDecodedOperandMem mem;
 };
 
-struct seen { uint32_t block; struct loc loc; };
+struct seen {
+	uint32_t block;
+	struct loc loc;
+};
 struct query {
 	struct tctx *t;
 	struct seen seen[160];
@@ -46,8 +49,8 @@ static uint64_t full(uint8_t w)
 
 static bool same_mem(const ZydisDecodedOperandMem *a, const ZydisDecodedOperandMem *b)
 {
-	return a->segment == b->segment && a->base == b->base && a->index == b->index && a->scale == b->scale &&
-	       a->disp.value == b->disp.value && a->base != ZYDIS_REGISTER_RIP;
+	return a->segment == b->segment && a->base == b->base && a->index == b->index &&
+	       a->scale == b->scale && a->disp.value == b->disp.value && a->base != ZYDIS_REGISTER_RIP;
 }
 
 static bool same_loc(const struct loc *a, const struct loc *b)
@@ -132,8 +135,9 @@ static uint64_t bound_wrapped(struct query *q, const struct loc *l, const struct
 	if (c->op[0].size != 32 || c->op[1].type != ZYDIS_OPERAND_TYPE_IMMEDIATE || l->reg < 0)
 		return TB_INF;
 	tv_defs(q->t, l->reg, i, &da);
-	if (da.open || da.n != 1 || q->t->g->insn[da.v[0]].flow != FLOW_NEXT || !tv_decode(q->t, da.v[0], &x) ||
-	    x.in.mnemonic != ZYDIS_MNEMONIC_LEA || x.op[0].size != 32 || x.op[1].mem.index != ZYDIS_REGISTER_NONE ||
+	if (da.open || da.n != 1 || q->t->g->insn[da.v[0]].flow != FLOW_NEXT ||
+	    !tv_decode(q->t, da.v[0], &x) || x.in.mnemonic != ZYDIS_MNEMONIC_LEA || x.op[0].size != 32 ||
+	    x.op[1].mem.index != ZYDIS_REGISTER_NONE ||
 	    tv_gpr(x.op[1].mem.base) != tv_gpr(c->op[0].reg.value))
 		return TB_INF;
 	add = x.op[1].mem.disp.value;
@@ -151,7 +155,8 @@ static uint64_t bound_by(struct query *q, const struct loc *l, const struct dins
 	lb = to_loc(&c->op[1], &b);
 	if (c->in.mnemonic == ZYDIS_MNEMONIC_TEST) {
 		if (la && lb && a.reg >= 0 && a.reg == b.reg && cc == 4 &&
-		    (l->reg == a.reg || (l->reg >= 0 && copies(q, l->reg, a.reg, a.w, i))) && a.w >= (l->w < 4 ? l->w : 4))
+		    (l->reg == a.reg || (l->reg >= 0 && copies(q, l->reg, a.reg, a.w, i))) &&
+		    a.w >= (l->w < 4 ? l->w : 4))
 			return 0;
 		return TB_INF;
 	}
@@ -189,8 +194,8 @@ static bool through(struct query *q, struct loc *l, uint32_t i)
 		return !clobbers_mem(q, l, i, &x);
 	if (!(tv_writes(q->t, i) >> l->reg & 1))
 		return true;
-	if (q->t->g->insn[i].flow != FLOW_NEXT || !tv_decode(q->t, i, &x) || x.in.mnemonic != ZYDIS_MNEMONIC_MOV ||
-	    x.op[0].size < 32 || !to_loc(&x.op[1], &src))
+	if (q->t->g->insn[i].flow != FLOW_NEXT || !tv_decode(q->t, i, &x) ||
+	    x.in.mnemonic != ZYDIS_MNEMONIC_MOV || x.op[0].size < 32 || !to_loc(&x.op[1], &src))
 		return false;
 	*l = src;
 	return true;
@@ -267,11 +272,12 @@ static uint64_t plus(uint64_t m, int64_t v)
 static uint64_t max_element(struct query *q, const struct dins *x, uint32_t i)
 {
 	const ZydisDecodedOperand *m = &x->op[1];
-	struct loc idx = { .reg = tv_gpr(m->mem.index), .w = 8 };
-	struct consts base = { .n = 1 };
+	struct loc idx = {.reg = tv_gpr(m->mem.index), .w = 8};
+	struct consts base = {.n = 1};
 	uint64_t n, worst = 0;
 
-	if (m->type != ZYDIS_OPERAND_TYPE_MEMORY || m->size > 16 || idx.reg < 0 || m->mem.scale * 8u != m->size)
+	if (m->type != ZYDIS_OPERAND_TYPE_MEMORY || m->size > 16 || idx.reg < 0 ||
+	    m->mem.scale * 8u != m->size)
 		return TB_INF;
 	if (m->mem.base != ZYDIS_REGISTER_NONE)
 		tv_consts(q->t, tv_gpr(m->mem.base), i, &base, 4);
@@ -281,8 +287,9 @@ static uint64_t max_element(struct query *q, const struct dins *x, uint32_t i)
 	for (uint32_t b = 0; b < base.n; b++) {
 		uint64_t at = base.v[b] + m->mem.disp.value;
 		uint32_t bytes = (n + 1) * m->mem.scale;
-		const uint8_t *p = at < UINT32_MAX && elf_fixed(q->t->d->m, at, bytes) ?
-			elf_at(q->t->d->m, at, bytes) : NULL;
+		const uint8_t *p = at < UINT32_MAX && elf_fixed(q->t->d->m, at, bytes)
+					   ? elf_at(q->t->d->m, at, bytes)
+					   : NULL;
 
 		if (!p)
 			return TB_INF;
@@ -298,10 +305,11 @@ static uint64_t max_element(struct query *q, const struct dins *x, uint32_t i)
 static uint64_t max_lea(struct query *q, const struct dins *x, uint32_t i)
 {
 	const ZydisDecodedOperandMem *m = &x->op[1].mem;
-	struct loc l = { .w = 8 };
+	struct loc l = {.w = 8};
 	uint64_t v;
 
-	if (m->base == ZYDIS_REGISTER_RIP || (m->base != ZYDIS_REGISTER_NONE && m->index != ZYDIS_REGISTER_NONE))
+	if (m->base == ZYDIS_REGISTER_RIP ||
+	    (m->base != ZYDIS_REGISTER_NONE && m->index != ZYDIS_REGISTER_NONE))
 		return TB_INF;
 	l.reg = tv_gpr(m->base != ZYDIS_REGISTER_NONE ? m->base : m->index);
 	l.w = x->op[0].size / 8;
@@ -325,25 +333,29 @@ static uint64_t max_def(struct query *q, const struct loc *l, uint32_t i)
 	a = &x.op[0];
 	b = &x.op[1];
 	if (a->type != ZYDIS_OPERAND_TYPE_REGISTER || tv_gpr(a->reg.value) != l->reg ||
-	    (a->size < 32 && a->size / 8 < l->w) || (a->reg.value >= ZYDIS_REGISTER_AH && a->reg.value <= ZYDIS_REGISTER_BH))
+	    (a->size < 32 && a->size / 8 < l->w) ||
+	    (a->reg.value >= ZYDIS_REGISTER_AH && a->reg.value <= ZYDIS_REGISTER_BH))
 		return TB_INF;
 	switch (x.in.mnemonic) {
 	case ZYDIS_MNEMONIC_MOVZX:
 		if ((m = max_element(q, &x, i)) != TB_INF)
 			return m;
 		return max_operand(q, b, i);
-	case ZYDIS_MNEMONIC_MOV: case ZYDIS_MNEMONIC_MOVSXD:
+	case ZYDIS_MNEMONIC_MOV:
+	case ZYDIS_MNEMONIC_MOVSXD:
 		return max_operand(q, b, i);
 	case ZYDIS_MNEMONIC_MOVSX:
 		m = max_operand(q, b, i);
 		return m < full(b->size / 8) / 2 ? m : TB_INF;
-	case ZYDIS_MNEMONIC_CDQE: case ZYDIS_MNEMONIC_CWDE: {
-		struct loc s = { .reg = 0, .w = x.in.mnemonic == ZYDIS_MNEMONIC_CDQE ? 4 : 2 };
+	case ZYDIS_MNEMONIC_CDQE:
+	case ZYDIS_MNEMONIC_CWDE: {
+		struct loc s = {.reg = 0, .w = x.in.mnemonic == ZYDIS_MNEMONIC_CDQE ? 4 : 2};
 
 		return max_before(q, &s, i);
 	}
 	case ZYDIS_MNEMONIC_AND:
-		m = b->type == ZYDIS_OPERAND_TYPE_IMMEDIATE && b->imm.value.s < 0 ? TB_INF : max_operand(q, b, i);
+		m = b->type == ZYDIS_OPERAND_TYPE_IMMEDIATE && b->imm.value.s < 0 ? TB_INF
+										  : max_operand(q, b, i);
 		if (b->type == ZYDIS_OPERAND_TYPE_IMMEDIATE && m != TB_INF)
 			return m;
 		n = max_operand(q, a, i);
@@ -359,19 +371,30 @@ static uint64_t max_def(struct query *q, const struct loc *l, uint32_t i)
 		return max_operand(q, a, i) >> (b->imm.value.u & 63);
 	case ZYDIS_MNEMONIC_SHL:
 		m = max_operand(q, a, i);
-		return b->type != ZYDIS_OPERAND_TYPE_IMMEDIATE || m > (1u << 24) || b->imm.value.u > 8 ?
-			TB_INF : m << b->imm.value.u;
+		return b->type != ZYDIS_OPERAND_TYPE_IMMEDIATE || m > (1u << 24) || b->imm.value.u > 8
+			       ? TB_INF
+			       : m << b->imm.value.u;
 	case ZYDIS_MNEMONIC_ADD:
-		return b->type == ZYDIS_OPERAND_TYPE_IMMEDIATE ? plus(max_operand(q, a, i), b->imm.value.s) : TB_INF;
+		return b->type == ZYDIS_OPERAND_TYPE_IMMEDIATE ? plus(max_operand(q, a, i), b->imm.value.s)
+							       : TB_INF;
 	case ZYDIS_MNEMONIC_SUB:
-		return b->type == ZYDIS_OPERAND_TYPE_IMMEDIATE ? plus(max_operand(q, a, i), -b->imm.value.s) : TB_INF;
-	case ZYDIS_MNEMONIC_INC: return plus(max_operand(q, a, i), 1);
-	case ZYDIS_MNEMONIC_DEC: return plus(max_operand(q, a, i), -1);
-	case ZYDIS_MNEMONIC_LEA: return max_lea(q, &x, i);
+		return b->type == ZYDIS_OPERAND_TYPE_IMMEDIATE ? plus(max_operand(q, a, i), -b->imm.value.s)
+							       : TB_INF;
+	case ZYDIS_MNEMONIC_INC:
+		return plus(max_operand(q, a, i), 1);
+	case ZYDIS_MNEMONIC_DEC:
+		return plus(max_operand(q, a, i), -1);
+	case ZYDIS_MNEMONIC_LEA:
+		return max_lea(q, &x, i);
 	case ZYDIS_MNEMONIC_XOR:
 		return b->type == ZYDIS_OPERAND_TYPE_REGISTER && b->reg.value == a->reg.value ? 0 : TB_INF;
-	case ZYDIS_MNEMONIC_BSF: case ZYDIS_MNEMONIC_BSR: return 63;
-	case ZYDIS_MNEMONIC_TZCNT: case ZYDIS_MNEMONIC_LZCNT: case ZYDIS_MNEMONIC_POPCNT: return 64;
+	case ZYDIS_MNEMONIC_BSF:
+	case ZYDIS_MNEMONIC_BSR:
+		return 63;
+	case ZYDIS_MNEMONIC_TZCNT:
+	case ZYDIS_MNEMONIC_LZCNT:
+	case ZYDIS_MNEMONIC_POPCNT:
+		return 64;
 	default:
 		if (x.in.meta.category == ZYDIS_CATEGORY_SETCC)
 			return 1;
@@ -392,7 +415,7 @@ static uint64_t max_entry(struct query *q, const struct loc *l, uint32_t b)
 			return 0;
 	if ((bl->flags & (AN_B_ENTRY | AN_B_LANDING)) || !bl->npred || q->nseen == 160)
 		return TB_INF;
-	q->seen[q->nseen++] = (struct seen){ b, *l };
+	q->seen[q->nseen++] = (struct seen){b, *l};
 	for (uint32_t k = 0; k < bl->npred && worst != TB_INF; k++) {
 		const struct an_block *p = &q->t->g->block[bl->pred[k]];
 		uint64_t e = edge_bound(q, *l, bl->pred[k], b);
@@ -426,7 +449,8 @@ static uint64_t max_in(struct query *q, const struct loc *l, uint32_t before, ui
 			if (l->reg >= 0)
 				m = max_def(q, l, i);
 			else if (g->insn[i].flow == FLOW_NEXT && tv_decode(q->t, i, &x) &&
-				 x.in.mnemonic == ZYDIS_MNEMONIC_MOV && x.op[0].type == ZYDIS_OPERAND_TYPE_MEMORY &&
+				 x.in.mnemonic == ZYDIS_MNEMONIC_MOV &&
+				 x.op[0].type == ZYDIS_OPERAND_TYPE_MEMORY &&
 				 same_mem(&x.op[0].mem, &l->mem) && x.op[0].size == l->w * 8)
 				m = max_operand(q, &x.op[1], i);
 			break;
@@ -438,8 +462,8 @@ static uint64_t max_in(struct query *q, const struct loc *l, uint32_t before, ui
 
 uint64_t tb_max(struct tctx *t, int reg, uint8_t w, uint32_t before)
 {
-	struct query q = { .t = t };
-	struct loc l = { .reg = reg, .w = w };
+	struct query q = {.t = t};
+	struct loc l = {.reg = reg, .w = w};
 
 	return max_before(&q, &l, before);
 }

@@ -32,10 +32,13 @@ uint32_t tv_writes(struct tctx *t, uint32_t i)
 		return w;
 	w = WR_KNOWN;
 	switch (t->g->insn[i].flow) {
-	case FLOW_CALL: case FLOW_ICALL:
+	case FLOW_CALL:
+	case FLOW_ICALL:
 		w |= CALLER_SAVED | WR_FLAGS | WR_MEM;
 		break;
-	case FLOW_JMP: case FLOW_JCC: case FLOW_IJMP:
+	case FLOW_JMP:
+	case FLOW_JCC:
+	case FLOW_IJMP:
 		break;
 	default:
 		if (!tv_decode(t, i, &o)) {
@@ -53,8 +56,8 @@ uint32_t tv_writes(struct tctx *t, uint32_t i)
 			else if (p->type == ZYDIS_OPERAND_TYPE_REGISTER && (r = tv_gpr(p->reg.value)) >= 0)
 				w |= 1u << r;
 		}
-		if (o.in.cpu_flags && (o.in.cpu_flags->modified | o.in.cpu_flags->set_0 | o.in.cpu_flags->set_1 |
-				       o.in.cpu_flags->undefined))
+		if (o.in.cpu_flags && (o.in.cpu_flags->modified | o.in.cpu_flags->set_0 |
+				       o.in.cpu_flags->set_1 | o.in.cpu_flags->undefined))
 			w |= WR_FLAGS;
 	}
 	return t->wr[i] = w;
@@ -74,7 +77,7 @@ static void add_def(struct defs *o, uint32_t i)
 /* Scans block b backward from `end` (exclusive); true if reg is defined in it. */
 static bool scan_block(struct tctx *t, int reg, uint32_t b, uint32_t end, struct defs *o)
 {
-	for (uint32_t i = end; i-- > t->g->block[b].first; ) {
+	for (uint32_t i = end; i-- > t->g->block[b].first;) {
 		if (t->budget)
 			t->budget--;
 		if (tv_writes(t, i) >> reg & 1) {
@@ -132,7 +135,8 @@ void tv_slot_stores(struct tctx *t, int base, int64_t disp, struct defs *o)
 	for (uint32_t i = 0; i < t->g->ninsn; i++) {
 		if (!(tv_writes(t, i) & WR_MEM) || t->g->insn[i].flow != FLOW_NEXT || !tv_decode(t, i, &x))
 			continue;
-		if (!tv_is_slot(&x.op[0]) || tv_gpr(x.op[0].mem.base) != base || x.op[0].mem.disp.value != disp)
+		if (!tv_is_slot(&x.op[0]) || tv_gpr(x.op[0].mem.base) != base ||
+		    x.op[0].mem.disp.value != disp)
 			continue;
 		if (x.in.mnemonic == ZYDIS_MNEMONIC_MOV && x.op[1].type == ZYDIS_OPERAND_TYPE_REGISTER)
 			add_def(o, i);
@@ -229,10 +233,12 @@ static void const_def(struct tctx *t, uint32_t i, struct consts *o, int depth)
 		else
 			o->open = true;
 		return;
-	case ZYDIS_MNEMONIC_ADD: case ZYDIS_MNEMONIC_SUB:
+	case ZYDIS_MNEMONIC_ADD:
+	case ZYDIS_MNEMONIC_SUB:
 		if (b->type == ZYDIS_OPERAND_TYPE_IMMEDIATE) {
 			consts_of(t, tv_gpr(a->reg.value), i,
-				  x.in.mnemonic == ZYDIS_MNEMONIC_ADD ? b->imm.value.s : -b->imm.value.s, o, depth);
+				  x.in.mnemonic == ZYDIS_MNEMONIC_ADD ? b->imm.value.s : -b->imm.value.s, o,
+				  depth);
 			return;
 		}
 		break;

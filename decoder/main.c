@@ -228,7 +228,7 @@ static int batch(void *ctx, struct ptrace_rec *rec, size_t n)
 	j->seen += n;
 	progress(j);
 	n = filter_batch(&j->filter, rec, n, &j->stopped);
-	if (j->stats)
+	if (j->summary || j->json)
 		stats_batch(j->stats, rec, n);
 	if (n && j->sink.batch(&j->sink, rec, n))
 		return -1;
@@ -254,7 +254,8 @@ static int decode(struct job *j)
 		k = decode_thread(j->run, i, &j->walk, batch, j, st, &res);
 		rc = k ? k : rc;
 		if (j->stats) {
-			stats_thread(j->stats, j->run->thread[i]->proc, &res);
+			if (j->summary || j->json) /* names cost more than a short decode */
+				stats_thread(j->stats, j->run->thread[i]->proc, &res);
 			if (k && j->stats->complete)
 				snprintf(j->stats->reason, sizeof(j->stats->reason), "%s",
 					 res.end == WALK_STOP ? stop_name(res.arg) : res.why);

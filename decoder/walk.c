@@ -49,20 +49,21 @@ int lost(struct walker *w, const char *fmt, ...)
 	return 1;
 }
 
+/* returns 1, like lost: an enum walk_end may be 0 */
 int log_ended(struct walker *w)
 {
 	const char *why = log_why(w->log);
 
 	if (w->execing && !why && w->p == w->lim) {
 		w->end = WALK_EXIT;
-		return w->end;
+		return 1;
 	}
 
 	snprintf(w->res->why, sizeof(w->res->why), "%s", why ? why :
 		 log_clean(w->log) ? "the stream ends without an end event" :
 		 "the stream ends at its last complete chunk (the run was killed, or is still going on)");
 	w->end = WALK_LOG_ENDS;
-	return w->end;
+	return 1;
 }
 
 int flush(struct walker *w)

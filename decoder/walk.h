@@ -79,6 +79,7 @@ struct walker {
 	uint32_t nlimbo;
 
 	uint64_t expect;          /* mirrors tcb.expect */
+	uint64_t maybe;           /* if not 0, what expect is instead if the last IJMP was one that may leave */
 	bool execing;             /* an execve is under way: if it works, the stream just ends */
 	uint64_t left;            /* ip of the block control left from to unknown code, 0 if none */
 

@@ -8,8 +8,12 @@
  * so there is still one definition of what an op computes.
  */
 #include <string.h>
-#include "sem_eval.h"
 #include "walk.h"
+
+/* Folding needs the definitions inlined at every handler; left to itself gcc calls the large ones. */
+#define inline inline __attribute__((always_inline))
+#include "sem_eval.h"
+#undef inline
 
 #define SAVE (w->pc = pc, w->p = p, w->lim = lim, w->out = out, w->insns = insns)
 #define LOAD (pc = w->pc, p = w->p, lim = w->lim, out = w->out, m = w->m, code = m->code, bias = m->bias)
@@ -236,6 +240,7 @@ h_JCC:
 h_IJMP:
 	if (pc->dst)
 		w->expect = r[SEM_RSP];
+	w->maybe = pc->dst ? 0 : r[SEM_RSP];
 	SLOW(walk_ijmp(w, r[pc->a], (uint32_t)pc->imm));
 	GO;
 h_IJMP_LOG:
@@ -263,12 +268,14 @@ h_CALL:
 h_CALLX:
 	SLOW(frame_push(w, m, SEM_NEXT(pc->imm), pc->dst, pc->b));
 	w->expect = r[SEM_RSP];
+	w->maybe = 0;
 	w->left = here(w);
 	SLOW(walk_mark(w));
 	GO;
 h_JMPX:
 	SAVE;
 	w->expect = r[SEM_RSP];
+	w->maybe = 0;
 	w->left = here(w);
 	SLOW(walk_mark(w));
 	GO;
@@ -298,6 +305,7 @@ h_SYSCALL:
 h_HALT:
 	SAVE;
 	w->expect = r[SEM_RSP]; /* where code runs on into what is not relocated, the copy jumps there */
+	w->maybe = 0;
 	w->left = here(w);
 	SLOW(walk_mark(w));
 	GO;

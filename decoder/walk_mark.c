@@ -174,6 +174,9 @@ int walk_mark(struct walker *w)
 				    s ? "is of another kind" : "no loaded module has");
 		if (kind == RUN_MARK_ENTRY && !w->expect)
 			return lost(w, "an entry mark without rsp before any call");
+		if (kind == RUN_MARK_ENTRY && w->maybe && w->maybe != w->expect &&
+		    !(w->nframe && w->frame[w->nframe - 1].slot == w->expect))
+			return lost(w, "an entry mark without rsp that could mean two");
 		w->p += n;
 		if (kind == RUN_MARK_RESYNC) {
 			frame_drop(w, rd64(w->p - 8));
@@ -254,6 +257,7 @@ int walk_ijmp(struct walker *w, uint64_t target, uint32_t group)
 		}
 	}
 	w->expect = w->r[SEM_RSP];
+	w->maybe = 0;
 	w->left = here(w);
 	return walk_mark(w);
 }

@@ -146,7 +146,8 @@ struct map_leader {
 /* State of the program's registers at a copy address, valid up to the next entry's copy_off.
  * r15 of the program is in its TCB slot, unless MAP_X_R15_REAL says it is in r15 or
  * r15_reg names a register. If r15 points into the log ring it is the log pointer, whatever
- * this says. */
+ * this says. r15_reg is read first: the same register may be in spill[], too, when a loop keeps r15
+ * in it. */
 struct map_xlat {
 	uint32_t copy_off;
 	uint32_t vaddr;    /* original instruction that would execute next */

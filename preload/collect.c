@@ -32,7 +32,9 @@
 
 /* the kernel walks this when the process dies (set_robust_list(2)) */
 static struct robust_list_head robust;
-static struct { struct robust_list list; } robust_entry;
+static struct {
+	struct robust_list list;
+} robust_entry;
 
 static void futex_wake(uint32_t *word)
 {
@@ -41,7 +43,7 @@ static void futex_wake(uint32_t *word)
 
 static void futex_wait(uint32_t *word, uint32_t val, long ms)
 {
-	struct timespec ts = { ms / 1000, ms % 1000 * 1000000 };
+	struct timespec ts = {ms / 1000, ms % 1000 * 1000000};
 
 	syscall(SYS_futex, word, FUTEX_WAIT, val, &ts, NULL, 0);
 }
@@ -57,8 +59,8 @@ static int ring_open(struct collect *c)
 	if (c->ring == MAP_FAILED)
 		return errno;
 	close(RING_FD);
-	if (c->ring->magic != RING_MAGIC || c->ring->version != RING_VERSION ||
-	    c->ring->nchunks > RING_MAX || c->ring_size < (1ull + c->ring->nchunks) * RUN_CHUNK_SPAN)
+	if (c->ring->magic != RING_MAGIC || c->ring->version != RING_VERSION || c->ring->nchunks > RING_MAX ||
+	    c->ring_size < (1ull + c->ring->nchunks) * RUN_CHUNK_SPAN)
 		return EPROTO;
 	return 0;
 }
@@ -157,15 +159,21 @@ static int codec_of(const char *name)
 static int usage(FILE *f, int status)
 {
 	fputs("usage: ptrace-collect --run DIR --proc DIR --live DIR --compress lz4|zstd|none [--root]\n"
-	      "Started by libptrace_rt.so; takes its log to disk. See ptrace-collect(1).\n", f);
+	      "Started by libptrace_rt.so; takes its log to disk. See ptrace-collect(1).\n",
+	      f);
 	return status;
 }
 
 static int options(struct collect *c, int argc, char **argv)
 {
 	static const struct option opt[] = {
-		{ "run", 1, NULL, 'r' }, { "proc", 1, NULL, 'p' }, { "live", 1, NULL, 'l' },
-		{ "compress", 1, NULL, 'c' }, { "root", 0, NULL, 'R' }, { "help", 0, NULL, 'h' }, { 0 },
+		{"run", 1, NULL, 'r'},
+		{"proc", 1, NULL, 'p'},
+		{"live", 1, NULL, 'l'},
+		{"compress", 1, NULL, 'c'},
+		{"root", 0, NULL, 'R'},
+		{"help", 0, NULL, 'h'},
+		{0},
 	};
 	const char *proc = NULL;
 	int o;
@@ -174,13 +182,25 @@ static int options(struct collect *c, int argc, char **argv)
 	c->live = "";
 	while ((o = getopt_long(argc, argv, "h", opt, NULL)) != -1) {
 		switch (o) {
-		case 'r': c->run = optarg; break;
-		case 'p': proc = optarg; break;
-		case 'l': c->live = optarg; break;
-		case 'c': c->codec = codec_of(optarg); break;
-		case 'R': c->root = true; break;
-		case 'h': exit(usage(stdout, 0));
-		default: return EINVAL;
+		case 'r':
+			c->run = optarg;
+			break;
+		case 'p':
+			proc = optarg;
+			break;
+		case 'l':
+			c->live = optarg;
+			break;
+		case 'c':
+			c->codec = codec_of(optarg);
+			break;
+		case 'R':
+			c->root = true;
+			break;
+		case 'h':
+			exit(usage(stdout, 0));
+		default:
+			return EINVAL;
 		}
 	}
 	if (!c->run || !proc || c->codec < 0)
@@ -205,7 +225,7 @@ static void finish(struct collect *c, enum fate fate)
 
 int main(int argc, char **argv)
 {
-	struct collect c = { 0 };
+	struct collect c = {0};
 	int err = options(&c, argc, argv);
 
 	if (err == EINVAL)

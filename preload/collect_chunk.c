@@ -61,7 +61,7 @@ static size_t compress(struct collect *c, const void *p, size_t n)
 
 int chunk_write(struct collect *c, const void *p, uint64_t n, const struct ring_desc *d, int kind)
 {
-	struct run_chunk h = { .magic = RUN_CHUNK_MAGIC, .version = RUN_VERSION };
+	struct run_chunk h = {.magic = RUN_CHUNK_MAGIC, .version = RUN_VERSION};
 	off_t start;
 	size_t z;
 

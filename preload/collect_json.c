@@ -18,8 +18,8 @@
 #include <unistd.h>
 #include "collect.h"
 
-static const char *const stop_name[] = { "none", "thread", "fork-child", "signal", "space", "collector",
-					 "unsupported", "gs", "unexpected" };
+static const char *const stop_name[] = {"none",	     "thread",	    "fork-child", "signal",    "space",
+					"collector", "unsupported", "gs",	  "unexpected"};
 
 static void put_string(FILE *f, const char *s, size_t n)
 {
@@ -175,7 +175,8 @@ int json_proc(struct collect *c, bool final)
 
 	if (!f)
 		return errno;
-	fprintf(f, "{\n  \"format\": \"ptrace-proc\",\n  \"version\": %d,\n  \"pid\": %u,\n", RUN_VERSION, h->pid);
+	fprintf(f, "{\n  \"format\": \"ptrace-proc\",\n  \"version\": %d,\n  \"pid\": %u,\n", RUN_VERSION,
+		h->pid);
 	fprintf(f, "  \"command\": %s,\n  \"exe\": %s,\n  \"start\": %llu,\n", c->cmd, c->exe,
 		(unsigned long long)c->t_start);
 	if (final)
@@ -215,10 +216,11 @@ int json_run(struct collect *c, bool final)
 	if (!f)
 		return errno;
 	uname(&u);
-	fprintf(f, "{\n  \"format\": \"ptrace-run\",\n  \"version\": %d,\n  \"pid\": %u,\n", RUN_VERSION, h->pid);
+	fprintf(f, "{\n  \"format\": \"ptrace-run\",\n  \"version\": %d,\n  \"pid\": %u,\n", RUN_VERSION,
+		h->pid);
 	fprintf(f, "  \"command\": %s,\n  \"exe\": %s,\n  \"environment\": %s,\n", c->cmd, c->exe, c->env);
-	fprintf(f, "  \"machine\": { \"system\": \"%s %s\", \"arch\": \"%s\", \"cpu\": ", u.sysname, u.release,
-		u.machine);
+	fprintf(f, "  \"machine\": { \"system\": \"%s %s\", \"arch\": \"%s\", \"cpu\": ", u.sysname,
+		u.release, u.machine);
 	put_cpu(f);
 	fprintf(f, " },\n  \"mode\": \"hifi\",\n  \"cf\": \"soft\",\n  \"start\": %llu,\n",
 		(unsigned long long)c->t_start);

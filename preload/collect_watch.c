@@ -24,7 +24,7 @@ int watch_open(struct collect *c)
 
 static bool gone(struct collect *c)
 {
-	struct pollfd p = { .fd = c->pid_fd, .events = POLLIN };
+	struct pollfd p = {.fd = c->pid_fd, .events = POLLIN};
 
 	if (c->pid_fd >= 0)
 		return poll(&p, 1, 0) > 0;
@@ -60,7 +60,7 @@ enum fate watch(struct collect *c)
 
 void watch_exit(struct collect *c, int ms)
 {
-	struct pollfd p = { .fd = c->pid_fd, .events = POLLIN };
+	struct pollfd p = {.fd = c->pid_fd, .events = POLLIN};
 
 	if (c->ring->state == RING_EXIT && c->pid_fd >= 0)
 		poll(&p, 1, ms);

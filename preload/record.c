@@ -34,7 +34,8 @@ static int usage(FILE *f, int status)
 	      "  -q, --quiet       do not say where the run directory is\n"
 	      "  -h, --help    -V, --version\n"
 	      "Exit status: the command's; 128+n when signal n killed it; 126 it cannot be traced or run;\n"
-	      "127 not found; 2 usage.\n", f);
+	      "127 not found; 2 usage.\n",
+	      f);
 	return status;
 }
 
@@ -47,7 +48,7 @@ static void forward(int sig)
 /* the library next to this program, or in ../lib (installed) */
 static int find_library(char *buf, size_t size)
 {
-	static const char *const where[] = { "", "../lib/", "../lib64/", "../lib/ptrace/" };
+	static const char *const where[] = {"", "../lib/", "../lib64/", "../lib/ptrace/"};
 	char self[4096], *slash;
 	ssize_t n = readlink("/proc/self/exe", self, sizeof(self) - 1);
 
@@ -57,7 +58,8 @@ static int find_library(char *buf, size_t size)
 	slash = strrchr(self, '/');
 	slash[1] = 0;
 	for (size_t i = 0; i < sizeof(where) / sizeof(where[0]); i++) {
-		if ((size_t)snprintf(buf, size, "%s%slibptrace_rt.so", self, where[i]) < size && !access(buf, R_OK))
+		if ((size_t)snprintf(buf, size, "%s%slibptrace_rt.so", self, where[i]) < size &&
+		    !access(buf, R_OK))
 			return 0;
 	}
 	return -1;
@@ -116,8 +118,8 @@ static int status_of(int st)
 
 static int run(char **argv, const char *path)
 {
-	static const int sigs[] = { SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2, SIGCONT, SIGWINCH };
-	struct sigaction sa = { .sa_handler = forward, .sa_flags = SA_RESTART };
+	static const int sigs[] = {SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2, SIGCONT, SIGWINCH};
+	struct sigaction sa = {.sa_handler = forward, .sa_flags = SA_RESTART};
 	sigset_t block, old;
 	int st;
 
@@ -170,8 +172,13 @@ static void say_where(const char *dir)
 int main(int argc, char **argv)
 {
 	static const struct option opt[] = {
-		{ "mode", 1, NULL, 'm' }, { "output", 1, NULL, 'o' }, { "verify", 0, NULL, 'v' },
-		{ "quiet", 0, NULL, 'q' }, { "help", 0, NULL, 'h' }, { "version", 0, NULL, 'V' }, { 0 },
+		{"mode", 1, NULL, 'm'},
+		{"output", 1, NULL, 'o'},
+		{"verify", 0, NULL, 'v'},
+		{"quiet", 0, NULL, 'q'},
+		{"help", 0, NULL, 'h'},
+		{"version", 0, NULL, 'V'},
+		{0},
 	};
 	const char *dir = getenv("PTRACE_DIR"), *mode = NULL;
 	char lib[4096], path[4096];
@@ -179,24 +186,38 @@ int main(int argc, char **argv)
 
 	while ((o = getopt_long(argc, argv, "+m:o:qhV", opt, NULL)) != -1) {
 		switch (o) {
-		case 'm': mode = optarg; break;
-		case 'o': dir = optarg; break;
-		case 'v': verify = 1; break;
-		case 'q': quiet = 1; break;
-		case 'h': return usage(stdout, 0);
-		case 'V': puts("ptrace-record 0.1"); return 0;
-		default: return usage(stderr, EXIT_USAGE);
+		case 'm':
+			mode = optarg;
+			break;
+		case 'o':
+			dir = optarg;
+			break;
+		case 'v':
+			verify = 1;
+			break;
+		case 'q':
+			quiet = 1;
+			break;
+		case 'h':
+			return usage(stdout, 0);
+		case 'V':
+			puts("ptrace-record 0.1");
+			return 0;
+		default:
+			return usage(stderr, EXIT_USAGE);
 		}
 	}
 	if (optind == argc)
 		return usage(stderr, EXIT_USAGE);
 	if (mode && strcmp(mode, "hifi")) {
-		fprintf(stderr, "ptrace-record: mode %s: %s\n", mode, strcmp(mode, "fast") ? "unknown, use hifi" :
-			"not available in this version, use hifi");
+		fprintf(stderr, "ptrace-record: mode %s: %s\n", mode,
+			strcmp(mode, "fast") ? "unknown, use hifi"
+					     : "not available in this version, use hifi");
 		return EXIT_USAGE;
 	}
 	if (find_library(lib, sizeof(lib))) {
-		fprintf(stderr, "ptrace-record: cannot find libptrace_rt.so next to this program or in ../lib\n");
+		fprintf(stderr,
+			"ptrace-record: cannot find libptrace_rt.so next to this program or in ../lib\n");
 		return EXIT_CANNOT;
 	}
 	r = record_check(argv[optind], path, sizeof(path));

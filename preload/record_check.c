@@ -74,7 +74,8 @@ static int check_elf(const char *path, int fd, const Elf64_Ehdr *eh)
 	if (eh->e_machine != EM_X86_64)
 		return refuse(path, "it is not an x86-64 program", EXIT_CANNOT);
 	if (!has_interp(fd, eh))
-		return refuse(path, "it is statically linked, so LD_PRELOAD has no effect; link it dynamically",
+		return refuse(path,
+			      "it is statically linked, so LD_PRELOAD has no effect; link it dynamically",
 			      EXIT_CANNOT);
 	if (fstat(fd, &st))
 		return refuse(path, strerror(errno), EXIT_CANNOT);
@@ -99,7 +100,7 @@ static bool interpreter(const char *head, size_t n, char *to, size_t size)
 
 static int check(const char *path, int depth)
 {
-	char head[256] = { 0 }, interp[256];
+	char head[256] = {0}, interp[256];
 	Elf64_Ehdr eh;
 	int fd = open(path, O_RDONLY | O_CLOEXEC), r;
 	ssize_t n;
@@ -112,7 +113,8 @@ static int check(const char *path, int depth)
 		r = check_elf(path, fd, &eh);
 	} else if (n > 2 && head[0] == '#' && head[1] == '!' && depth < MAX_SCRIPTS &&
 		   interpreter(head, n, interp, sizeof(interp))) {
-		r = access(interp, X_OK) ? refuse(interp, strerror(errno), EXIT_CANNOT) : check(interp, depth + 1);
+		r = access(interp, X_OK) ? refuse(interp, strerror(errno), EXIT_CANNOT)
+					 : check(interp, depth + 1);
 	} else {
 		r = refuse(path, "it is neither an ELF program nor a script with #!", EXIT_CANNOT);
 	}

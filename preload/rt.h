@@ -21,13 +21,13 @@
 #define RT_PATH 1024
 #define RT_PAGE 4096ull
 #define RT_NMOD 1024
-#define RT_NCHILD 4          /* nesting depth of vfork children */
+#define RT_NCHILD 4 /* nesting depth of vfork children */
 #define RT_ARENA (32ull << 20)
 
 struct rt_regs {
 	uint64_t gpr[16];
 	uint64_t rip;
-	uint64_t flags;      /* lahf/seto form */
+	uint64_t flags; /* lahf/seto form */
 	uint64_t mask;
 	uint64_t nr;
 };
@@ -39,22 +39,22 @@ struct rt_ksig {
 };
 
 struct rt_sigview {
-	struct rt_ksig act;  /* what the program installed */
-	uint32_t ours;       /* the kernel has the runtime's handler instead */
+	struct rt_ksig act; /* what the program installed */
+	uint32_t ours; /* the kernel has the runtime's handler instead */
 };
 
 struct rt_tcb {
 	struct tcb t;
 	struct rt_regs sv;
-	uint32_t level;      /* 0: the traced thread, n: vfork child at depth n, its log is thrown away */
-	uint64_t chunk;      /* base of the current chunk */
-	uint64_t lp0;        /* log pointer at entry of the last slow system call */
+	uint32_t level; /* 0: the traced thread, n: vfork child at depth n, its log is thrown away */
+	uint64_t chunk; /* base of the current chunk */
+	uint64_t lp0; /* log pointer at entry of the last slow system call */
 	struct rt_sigview *sig; /* [65]; a vfork child has a copy, as the kernel has */
 	struct rt_sigview *sig_own;
 };
 
 struct rt_module {
-	uint32_t kind;       /* as in struct run_module; slot free if index is ~0 */
+	uint32_t kind; /* as in struct run_module; slot free if index is ~0 */
 	uint32_t index;
 	uint32_t reason;
 	uint32_t site_base;
@@ -66,8 +66,8 @@ struct rt_module {
 	uint32_t key_len;
 	bool vdso;
 	bool patched;
-	uint8_t *saved;      /* vDSO: its original bytes */
-	char *path;          /* in the arena */
+	uint8_t *saved; /* vDSO: its original bytes */
+	char *path; /* in the arena */
 };
 
 struct rt {
@@ -77,20 +77,20 @@ struct rt {
 	bool verify, oracle;
 	uint32_t nchunks;
 	/* where things are */
-	char self[RT_PATH];     /* directory of this library */
+	char self[RT_PATH]; /* directory of this library */
 	char collect[RT_PATH], analyze[RT_PATH];
-	char run[RT_PATH];      /* run directory, absolute */
-	char proc[RT_PATH];     /* this process image's directory in it */
-	char cache[RT_PATH];    /* map cache directory, "" if none is usable */
-	char live[RT_PATH];     /* registry of live processes (rt_dir.c) */
-	bool root;              /* this process made the run directory */
+	char run[RT_PATH]; /* run directory, absolute */
+	char proc[RT_PATH]; /* this process image's directory in it */
+	char cache[RT_PATH]; /* map cache directory, "" if none is usable */
+	char live[RT_PATH]; /* registry of live processes (rt_dir.c) */
+	bool root; /* this process made the run directory */
 	uint32_t pid;
 	bool active, stopped;
 	/* memory of ours, all at explicit addresses (rt_place.c) */
 	uint64_t arena, arena_top, arena_end;
-	uint64_t next;          /* next free address of ours */
+	uint64_t next; /* next free address of ours */
 	struct ring_head *ring;
-	struct rt_tcb *tcb;     /* of the traced thread */
+	struct rt_tcb *tcb; /* of the traced thread */
 	struct rt_tcb *child[RT_NCHILD];
 	struct rt_module *mod;
 	uint32_t nmod, nindex, nsites;
@@ -98,7 +98,7 @@ struct rt {
 };
 extern struct rt rt;
 extern struct rt_regs rt_out; /* state to leave the runtime with at a stop: private memory */
-extern uint32_t rt_rec_kind;  /* RT_REC_*: a child appears at the next real system call */
+extern uint32_t rt_rec_kind; /* RT_REC_*: a child appears at the next real system call */
 extern uint64_t rt_rec_tcb, rt_rec_rsp;
 extern struct rt_sigview *rt_rec_sig;
 
@@ -109,23 +109,33 @@ int memcmp(const void *a, const void *b, size_t n);
 size_t rt_strlen(const char *s);
 bool rt_streq(const char *a, const char *b);
 const char *rt_starts(const char *s, const char *prefix); /* rest of s, or NULL */
-struct rt_str { char *p; size_t n, cap; bool cut; };      /* always terminated */
+struct rt_str {
+	char *p;
+	size_t n, cap;
+	bool cut;
+}; /* always terminated */
 struct rt_str rt_str(char *buf, size_t cap);
 void rt_put(struct rt_str *s, const char *t);
 void rt_putu(struct rt_str *s, uint64_t v);
 void rt_putx(struct rt_str *s, uint64_t v, int digits);
 void rt_say(const char *a, const char *b, const char *c, const char *d); /* one line on stderr */
 const char *rt_strerror(long err);
-void *rt_alloc(size_t n);        /* from the arena, zeroed, never freed; NULL when it is used up */
-bool rt_dirname(char *path);     /* cut at the last slash; false if there is none */
+void *rt_alloc(size_t n); /* from the arena, zeroed, never freed; NULL when it is used up */
+bool rt_dirname(char *path); /* cut at the last slash; false if there is none */
 void rt_take_xfsz(void);
 int rt_write_all(int fd, const void *p, size_t n); /* 0 or -errno */
 
 /* rt_maps.c */
-struct rt_vma { uint64_t lo, hi, off, ino; uint32_t dev_major, dev_minor; uint8_t prot; bool priv; const char *path; };
+struct rt_vma {
+	uint64_t lo, hi, off, ino;
+	uint32_t dev_major, dev_minor;
+	uint8_t prot;
+	bool priv;
+	const char *path;
+};
 typedef bool rt_vma_fn(const struct rt_vma *v, void *arg); /* false ends the walk */
 int rt_maps(rt_vma_fn *fn, void *arg); /* 0 or -errno */
-bool rt_ours(uint64_t addr);           /* in memory the runtime mapped */
+bool rt_ours(uint64_t addr); /* in memory the runtime mapped */
 
 /* rt_place.c */
 int rt_place_init(void);
@@ -138,7 +148,7 @@ bool rt_env_oracle(char **envp);
 
 /* rt_dir.c */
 int rt_dir_open(void);
-void rt_dir_register(void);       /* enter the process in the registry of live ones */
+void rt_dir_register(void); /* enter the process in the registry of live ones */
 int rt_old_remove(const char *dir); /* rt_old.c */
 void rt_dir_path(char *buf, const char *dir, const char *name);
 
@@ -147,7 +157,12 @@ int rt_spawn_collector(int memfd);
 int rt_spawn_analyzer(const char *file, const char *out, const char *name);
 
 /* rt_elf.c */
-struct rt_elf { uint8_t key[32]; uint32_t key_len, key_kind; bool textrel; uint64_t vaddr0, lo, hi; };
+struct rt_elf {
+	uint8_t key[32];
+	uint32_t key_len, key_kind;
+	bool textrel;
+	uint64_t vaddr0, lo, hi;
+};
 int rt_elf_read(int fd, struct rt_elf *e); /* enum run_module_reason */
 uint64_t rt_xxh3(const void *p, size_t n);
 
@@ -169,8 +184,8 @@ void rt_unapply_all(void);
 int rt_mod_start(void);
 struct rt_module *rt_mod_exec(uint64_t addr, uint64_t size);
 uint32_t rt_mod_unmap(uint64_t addr, uint64_t size, uint32_t *index, uint32_t max);
-bool rt_mod_text(uint64_t addr, uint64_t size);   /* touches patched text */
-struct rt_module *rt_mod_at(uint64_t addr);      /* original span */
+bool rt_mod_text(uint64_t addr, uint64_t size); /* touches patched text */
+struct rt_module *rt_mod_at(uint64_t addr); /* original span */
 struct rt_module *rt_mod_at_copy(uint64_t addr);
 
 /* rt_ring.c */
@@ -192,7 +207,11 @@ int rt_stop_leave(struct rt_tcb *t, uint32_t reason, uint64_t rip);
 void rt_fork_child(void);
 
 /* rt_xlat.c: the program's state from the state at an interruption. *st->rip etc. filled */
-struct rt_where { uint64_t rip; uint32_t where, module; uint64_t copy_off; };
+struct rt_where {
+	uint64_t rip;
+	uint32_t where, module;
+	uint64_t copy_off;
+};
 void rt_xlat(struct rt_tcb *t, uint64_t *gpr, uint64_t rip, uint64_t *rflags, struct rt_where *w);
 uint64_t rt_rflags(uint64_t rflags, uint64_t lahf);
 

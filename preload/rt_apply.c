@@ -61,7 +61,8 @@ static bool in_text(const struct rt_module *m, uint32_t vaddr, uint32_t len)
 	const struct map_seg *s = rt_map_sect(m->map, MAP_SEGS, &n, sizeof(*s));
 
 	for (uint64_t i = 0; i < n; i++)
-		if ((s[i].prot & PF_X) && vaddr >= s[i].vaddr && vaddr - s[i].vaddr + (uint64_t)len <= s[i].filesz)
+		if ((s[i].prot & PF_X) && vaddr >= s[i].vaddr &&
+		    vaddr - s[i].vaddr + (uint64_t)len <= s[i].filesz)
 			return true;
 	return false;
 }
@@ -69,11 +70,16 @@ static bool in_text(const struct rt_module *m, uint32_t vaddr, uint32_t len)
 static uint32_t patch_len(const struct map_patch *p)
 {
 	switch (p->kind) {
-	case MAP_PATCH_JMP: return 5;
-	case MAP_PATCH_JMP8: return 2;
-	case MAP_PATCH_CALL: return 4;
-	case MAP_PATCH_INT3: return p->arg;
-	default: return 0;
+	case MAP_PATCH_JMP:
+		return 5;
+	case MAP_PATCH_JMP8:
+		return 2;
+	case MAP_PATCH_CALL:
+		return 4;
+	case MAP_PATCH_INT3:
+		return p->arg;
+	default:
+		return 0;
 	}
 }
 
@@ -222,7 +228,8 @@ void rt_unapply(struct rt_module *m)
 	for (uint64_t i = 0; i < n; i++) {
 		uint64_t lo = seg_lo(m, &s[i]);
 
-		if ((s[i].prot & PF_X) && rt_err(rt_sc(__NR_madvise, lo, seg_hi(m, &s[i]) - lo, MADV_DONTNEED)))
+		if ((s[i].prot & PF_X) &&
+		    rt_err(rt_sc(__NR_madvise, lo, seg_hi(m, &s[i]) - lo, MADV_DONTNEED)))
 			rewrite(m, &s[i]);
 	}
 }

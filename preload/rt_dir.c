@@ -153,13 +153,13 @@ static int expand(char *to)
 		rt_put(&s, "/");
 	}
 	for (; *p; p++) {
-		char c[2] = { *p, 0 };
+		char c[2] = {*p, 0};
 
 		if (p[0] == '%' && p[1] == 'p') {
 			rt_putu(&s, rt.pid);
 			p++;
 		} else if (p[0] == '%' && p[1] == 't') {
-			struct __kernel_timespec ts = { 0, 0 };
+			struct __kernel_timespec ts = {0, 0};
 
 			rt_sc(__NR_clock_gettime, 0, &ts);
 			rt_putu(&s, ts.tv_sec);

@@ -115,7 +115,8 @@ int rt_elf_read(int fd, struct rt_elf *e)
 			e->hi = hi;
 			break;
 		case PT_NOTE:
-			n = rt_pread(fd, notes, ph[i].p_filesz < sizeof(notes) ? ph[i].p_filesz : sizeof(notes),
+			n = rt_pread(fd, notes,
+				     ph[i].p_filesz < sizeof(notes) ? ph[i].p_filesz : sizeof(notes),
 				     ph[i].p_offset);
 			if (n > 0 && !e->key_len)
 				note_id(notes, n, e);

@@ -13,9 +13,10 @@
 #define CLONE3_NR 435
 
 const uint8_t rt_special[RT_NSYS] = {
-	[__NR_mmap] = 1, [__NR_mprotect] = 1, [__NR_munmap] = 1, [__NR_mremap] = 1, [__NR_pkey_mprotect] = 1,
-	[__NR_rt_sigaction] = 1, [__NR_clone] = 1, [CLONE3_NR] = 1, [__NR_fork] = 1, [__NR_vfork] = 1,
-	[__NR_execve] = 1, [__NR_execveat] = 1, [__NR_exit] = 1, [__NR_exit_group] = 1, [__NR_arch_prctl] = 1,
+	[__NR_mmap] = 1,	  [__NR_mprotect] = 1,	   [__NR_munmap] = 1,	  [__NR_mremap] = 1,
+	[__NR_pkey_mprotect] = 1, [__NR_rt_sigaction] = 1, [__NR_clone] = 1,	  [CLONE3_NR] = 1,
+	[__NR_fork] = 1,	  [__NR_vfork] = 1,	   [__NR_execve] = 1,	  [__NR_execveat] = 1,
+	[__NR_exit] = 1,	  [__NR_exit_group] = 1,   [__NR_arch_prctl] = 1,
 };
 
 static long call(const struct rt_tcb *t)
@@ -163,7 +164,9 @@ static int do_clone(struct rt_tcb *t)
 	if (t->sv.nr == __NR_vfork)
 		flags = CLONE_VM | CLONE_VFORK;
 	if (t->sv.nr == CLONE3_NR) {
-		struct { uint64_t base, len; } to = { (uint64_t)&flags, 8 }, from = { t->sv.gpr[RDI], 8 };
+		struct {
+			uint64_t base, len;
+		} to = {(uint64_t)&flags, 8}, from = {t->sv.gpr[RDI], 8};
 
 		/* through the kernel: the pointer may be bad. Then, and where this call is forbidden, we
 		 * do not know what comes: stop */

@@ -22,7 +22,7 @@ static bool find_self(const struct rt_vma *v, void *arg)
 /* a tool next to the library, or in the bin directory of the same installation */
 static bool find_tool(char *to, const char *opt, const char *name)
 {
-	static const char *const where[] = { "", "../bin/", "../../bin/", "../../../bin/" };
+	static const char *const where[] = {"", "../bin/", "../../bin/", "../../../bin/"};
 
 	if (opt && *opt) {
 		rt_dir_path(to, opt, "");
@@ -82,8 +82,9 @@ static int begin(const uint64_t *regs)
 		return -1;
 	r = rt_mod_start();
 	if (r) {
-		give_up(r == -ENOENT ? "no module could be analysed, running untraced: see " :
-				       "cannot record the modules, running untraced: ", r);
+		give_up(r == -ENOENT ? "no module could be analysed, running untraced: see "
+				     : "cannot record the modules, running untraced: ",
+			r);
 		return -1;
 	}
 	r = rt_start_write(regs);

@@ -57,7 +57,7 @@ const char *rt_starts(const char *s, const char *prefix)
 
 struct rt_str rt_str(char *buf, size_t cap)
 {
-	struct rt_str s = { buf, 0, cap, false };
+	struct rt_str s = {buf, 0, cap, false};
 
 	buf[0] = 0;
 	return s;
@@ -90,7 +90,7 @@ void rt_putu(struct rt_str *s, uint64_t v)
 void rt_putx(struct rt_str *s, uint64_t v, int digits)
 {
 	while (digits-- > 0) {
-		char c[2] = { "0123456789abcdef"[v >> (digits * 4) & 15], 0 };
+		char c[2] = {"0123456789abcdef"[v >> (digits * 4) & 15], 0};
 
 		rt_put(s, c);
 	}
@@ -113,20 +113,34 @@ void rt_say(const char *a, const char *b, const char *c, const char *d)
 const char *rt_strerror(long err)
 {
 	switch (err < 0 ? -err : err) {
-	case ENOENT: return "no such file or directory";
-	case EACCES: return "permission denied";
-	case EPERM: return "operation not permitted";
-	case ENOSPC: return "no space left on device";
-	case EROFS: return "read-only file system";
-	case ENOTDIR: return "not a directory";
-	case ENOMEM: return "out of memory";
-	case EMFILE: return "too many open files";
-	case EEXIST: return "it exists";
-	case ENAMETOOLONG: return "name too long";
-	case EDQUOT: return "disk quota exceeded";
-	case EFBIG: return "file size limit exceeded";
-	case EIO: return "input/output error";
-	default: return "system call failed";
+	case ENOENT:
+		return "no such file or directory";
+	case EACCES:
+		return "permission denied";
+	case EPERM:
+		return "operation not permitted";
+	case ENOSPC:
+		return "no space left on device";
+	case EROFS:
+		return "read-only file system";
+	case ENOTDIR:
+		return "not a directory";
+	case ENOMEM:
+		return "out of memory";
+	case EMFILE:
+		return "too many open files";
+	case EEXIST:
+		return "it exists";
+	case ENAMETOOLONG:
+		return "name too long";
+	case EDQUOT:
+		return "disk quota exceeded";
+	case EFBIG:
+		return "file size limit exceeded";
+	case EIO:
+		return "input/output error";
+	default:
+		return "system call failed";
 	}
 }
 
@@ -156,7 +170,7 @@ bool rt_dirname(char *path)
 /* a write beyond RLIMIT_FSIZE: takes the SIGXFSZ, blocked here, before it kills the program */
 void rt_take_xfsz(void)
 {
-	struct __kernel_timespec now = { 0, 0 };
+	struct __kernel_timespec now = {0, 0};
 	uint64_t set = 1ull << (25 - 1);
 
 	rt_sc(__NR_rt_sigtimedwait, &set, 0, &now, 8);

@@ -32,8 +32,11 @@ static bool cache_path(const struct rt_module *m, char *buf)
 static bool check(const struct map_head *h, uint64_t size, const struct rt_module *m, const struct rt_elf *e)
 {
 	static const uint16_t unit[MAP_NSECTIONS] = {
-		[MAP_COPY] = 1, [MAP_FIXUPS] = sizeof(struct map_fixup), [MAP_PATCHES] = sizeof(struct map_patch),
-		[MAP_RANGES] = sizeof(struct map_range), [MAP_XLAT] = sizeof(struct map_xlat),
+		[MAP_COPY] = 1,
+		[MAP_FIXUPS] = sizeof(struct map_fixup),
+		[MAP_PATCHES] = sizeof(struct map_patch),
+		[MAP_RANGES] = sizeof(struct map_range),
+		[MAP_XLAT] = sizeof(struct map_xlat),
 		[MAP_SEGS] = sizeof(struct map_seg),
 	};
 
@@ -166,7 +169,7 @@ void rt_map_avoid(const struct rt_module *m, uint32_t vaddr)
 
 	if (!cache_path(m, path))
 		return;
-	s = (struct rt_str){ path, rt_strlen(path), sizeof(path), false };
+	s = (struct rt_str){path, rt_strlen(path), sizeof(path), false};
 	rt_put(&s, ".avoid");
 	rt_putx(&l, vaddr, 8);
 	rt_put(&l, "\n");

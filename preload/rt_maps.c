@@ -29,7 +29,8 @@ static void parse(const char *p, struct rt_vma *v)
 	p++;
 	v->hi = hex(&p);
 	p++;
-	v->prot = (p[0] == 'r' ? PROT_READ : 0) | (p[1] == 'w' ? PROT_WRITE : 0) | (p[2] == 'x' ? PROT_EXEC : 0);
+	v->prot = (p[0] == 'r' ? PROT_READ : 0) | (p[1] == 'w' ? PROT_WRITE : 0) |
+		  (p[2] == 'x' ? PROT_EXEC : 0);
 	v->priv = p[3] == 'p';
 	p += 5;
 	v->off = hex(&p);

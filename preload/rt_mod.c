@@ -11,7 +11,7 @@
 #define MAX_CAND 256
 
 struct cand {
-	uint64_t lo, hi;     /* mapping of offset 0; end of the last mapping seen */
+	uint64_t lo, hi; /* mapping of offset 0; end of the last mapping seen */
 	uint64_t ino;
 	uint32_t major, minor;
 	bool exec;
@@ -20,7 +20,7 @@ struct cand {
 struct scan {
 	struct cand *c;
 	uint32_t n;
-	uint64_t want;       /* only the candidate that maps this address executable, 0: all */
+	uint64_t want; /* only the candidate that maps this address executable, 0: all */
 };
 
 static bool scan_vma(const struct rt_vma *v, void *arg)
@@ -253,7 +253,8 @@ static bool text_overlap(const struct rt_module *m, uint64_t lo, uint64_t hi)
 bool rt_mod_text(uint64_t addr, uint64_t size)
 {
 	for (uint32_t i = 0; i < rt.nmod; i++)
-		if (rt.mod[i].index != ~0u && rt.mod[i].kind == 1 && text_overlap(&rt.mod[i], addr, addr + size))
+		if (rt.mod[i].index != ~0u && rt.mod[i].kind == 1 &&
+		    text_overlap(&rt.mod[i], addr, addr + size))
 			return true;
 	return false;
 }

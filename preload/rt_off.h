@@ -17,11 +17,11 @@
 
 /* struct rt_regs, at T_SV in the TCB and in rt_out */
 #define T_SV 0x80
-#define R_GPR 0x00   /* 16 registers, hardware order */
-#define R_RIP 0x80   /* original address to go on at (rt_out only) */
+#define R_GPR 0x00 /* 16 registers, hardware order */
+#define R_RIP 0x80 /* original address to go on at (rt_out only) */
 #define R_FLAGS 0x88 /* as lahf and seto leave rax: AH = SF ZF AF PF CF, AL = OF */
-#define R_MASK 0x90  /* the program's signal mask while the runtime blocks all */
-#define R_NR 0x98    /* system call number */
+#define R_MASK 0x90 /* the program's signal mask while the runtime blocks all */
+#define R_NR 0x98 /* system call number */
 
 #define R_RAX 0x00
 #define R_RCX 0x08
@@ -42,8 +42,8 @@
 
 /* what the C side of the system call hook tells the assembly to do */
 #define RT_DO_FINISH 0 /* all done, the result is in the saved rax */
-#define RT_DO_REAL 1   /* execute the call with the program's own registers and mask */
-#define RT_DO_LEAVE 2  /* tracing has stopped: go on in the original text (rt_out) */
+#define RT_DO_REAL 1 /* execute the call with the program's own registers and mask */
+#define RT_DO_LEAVE 2 /* tracing has stopped: go on in the original text (rt_out) */
 
 #define RT_REC_NONE 0
 #define RT_REC_FORK 1

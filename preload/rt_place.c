@@ -36,7 +36,8 @@ int rt_place_init(void)
 	uint64_t at = RT_BASE;
 
 	for (int i = 0; i < RT_TRIES; i++, at += 1ull << 36) {
-		if (try_map(at, RT_ARENA, -1, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE)) {
+		if (try_map(at, RT_ARENA, -1, PROT_READ | PROT_WRITE,
+			    MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE)) {
 			rt.arena = rt.arena_top = at;
 			rt.arena_end = rt.next = at + RT_ARENA;
 			return 0;
@@ -63,8 +64,8 @@ uint64_t rt_place_far(uint64_t size, uint64_t align, int fd, int prot, int flags
 
 struct gap {
 	uint64_t from, to, size; /* window for the whole mapping, and its size */
-	uint64_t last_end;       /* end of the mapping before */
-	uint64_t low, high;      /* lowest and highest fitting address, 0 if none */
+	uint64_t last_end; /* end of the mapping before */
+	uint64_t low, high; /* lowest and highest fitting address, 0 if none */
 };
 
 static void gap_test(struct gap *g, uint64_t lo, uint64_t hi)
@@ -90,7 +91,7 @@ static bool gap_vma(const struct rt_vma *v, void *arg)
 
 uint64_t rt_place_near(uint64_t lo, uint64_t hi, uint64_t size)
 {
-	struct gap g = { .last_end = 1 << 20 };
+	struct gap g = {.last_end = 1 << 20};
 	bool low = lo < 1ull << 32;
 
 	if (size > REACH || hi - lo > REACH)

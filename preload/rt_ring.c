@@ -12,9 +12,11 @@
 
 _Static_assert(offsetof(struct rt_tcb, sv) == T_SV, "rt_off.h");
 _Static_assert(offsetof(struct tcb, lp) == T_LP && offsetof(struct tcb, r15) == T_R15, "rt_off.h");
-_Static_assert(offsetof(struct tcb, resume) == T_RESUME && offsetof(struct tcb, target) == T_TARGET, "rt_off.h");
+_Static_assert(offsetof(struct tcb, resume) == T_RESUME && offsetof(struct tcb, target) == T_TARGET,
+	       "rt_off.h");
 _Static_assert(offsetof(struct tcb, self) == T_SELF && offsetof(struct tcb, rt_stack) == T_STACK, "rt_off.h");
-_Static_assert(offsetof(struct rt_regs, rip) == R_RIP && offsetof(struct rt_regs, flags) == R_FLAGS, "rt_off.h");
+_Static_assert(offsetof(struct rt_regs, rip) == R_RIP && offsetof(struct rt_regs, flags) == R_FLAGS,
+	       "rt_off.h");
 _Static_assert(offsetof(struct rt_regs, mask) == R_MASK && offsetof(struct rt_regs, nr) == R_NR, "rt_off.h");
 
 static struct ring_desc *desc(void)
@@ -95,7 +97,8 @@ static int ring_map(int fd)
 	/* a fault on the first touch of a page costs more than all the logging in it; not being able
 	 * to prefault (before Linux 5.14) only costs that */
 	for (uint32_t i = 0; i < rt.nchunks; i++)
-		rt_sc(__NR_madvise, chunk_base(i), RUN_CHUNK_SIZE + RUN_CHUNK_SLACK, 23 /* MADV_POPULATE_WRITE */);
+		rt_sc(__NR_madvise, chunk_base(i), RUN_CHUNK_SIZE + RUN_CHUNK_SLACK,
+		      23 /* MADV_POPULATE_WRITE */);
 	rt.tcb = (void *)(base + RING_TCB_OFF);
 	tcb_init(rt.tcb, chunk_base(0), (uint64_t)rt_stack_top);
 	return 0;

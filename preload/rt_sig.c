@@ -23,9 +23,9 @@
 #define UC_MASK 37
 #define MC_RIP 21
 #define MC_EFLAGS 22
-static const uint8_t mc_word[16] = { [R8] = 5, [R9] = 6, [R10] = 7, [R11] = 8, [R12] = 9, [R13] = 10, [R14] = 11,
-				     [R15] = 12, [RDI] = 13, [RSI] = 14, [RBP] = 15, [RBX] = 16, [RDX] = 17,
-				     [RAX] = 18, [RCX] = 19, [RSP] = 20 };
+static const uint8_t mc_word[16] = {
+	[R8] = 5,   [R9] = 6,	[R10] = 7,  [R11] = 8,	[R12] = 9,  [R13] = 10, [R14] = 11, [R15] = 12,
+	[RDI] = 13, [RSI] = 14, [RBP] = 15, [RBX] = 16, [RDX] = 17, [RAX] = 18, [RCX] = 19, [RSP] = 20};
 
 static long ksig(int sig, const struct rt_ksig *act, struct rt_ksig *old)
 {
@@ -49,7 +49,7 @@ static void install(int sig, const struct rt_ksig *like)
 int rt_sig_init(void)
 {
 	struct rt_sigview *v = &rt.sig[SIGTRAP];
-	struct rt_ksig ours = { 0, 0, 0, 0 };
+	struct rt_ksig ours = {0, 0, 0, 0};
 
 	if (rt_err(ksig(SIGTRAP, NULL, &v->act)) || v->act.handler > 1)
 		return 0; /* the program's own is there already: leave it */
@@ -105,7 +105,7 @@ static void in_hook(struct rt_tcb *t, uint64_t *gpr, uint64_t rip, uint64_t *rfl
 	bool sv = within(rip, rt_slow_saved, rt_text_hi);
 	uint64_t rsp = gpr[RSP]; /* the program's wherever a signal can arrive; a child's may be new */
 
-	*w = (struct rt_where){ t->t.target - 2, RUN_STOP_IN_HOOK, ~0u, 0 };
+	*w = (struct rt_where){t->t.target - 2, RUN_STOP_IN_HOOK, ~0u, 0};
 	if (within(rip, rt_full_entry, rt_full_end)) {
 		if (rip >= (uint64_t)rt_full_saved) {
 			memcpy(gpr, t->sv.gpr, sizeof(t->sv.gpr));
@@ -190,7 +190,7 @@ static void interrupt(struct rt_tcb *t, int sig, uint64_t *uc, uint64_t trap)
 			st.gpr[R15] = t->t.r15;
 			t->t.lp = lp;
 		}
-		w = (struct rt_where){ trap, RUN_STOP_IN_TEXT, ~0u, 0 };
+		w = (struct rt_where){trap, RUN_STOP_IN_TEXT, ~0u, 0};
 		rt_map_avoid(rt_mod_at(trap), (uint32_t)(trap - rt_mod_at(trap)->bias));
 	} else if (within(rip, rt_text_lo, rt_text_hi)) {
 		in_hook(t, st.gpr, rip, &rflags, &w);

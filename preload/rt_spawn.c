@@ -54,8 +54,17 @@ static void __attribute__((noreturn)) quit(int code)
 
 static void __attribute__((noreturn)) collector(int memfd, char **env)
 {
-	char *argv[] = { rt.collect, "--run", rt.run, "--proc", rt.proc, "--live", rt.live, "--compress",
-			 (char *)rt.compress_opt, rt.root ? "--root" : NULL, NULL };
+	char *argv[] = {rt.collect,
+			"--run",
+			rt.run,
+			"--proc",
+			rt.proc,
+			"--live",
+			rt.live,
+			"--compress",
+			(char *)rt.compress_opt,
+			rt.root ? "--root" : NULL,
+			NULL};
 	long r, fd;
 
 	rt_sc(__NR_setsid);
@@ -103,8 +112,12 @@ int rt_spawn_collector(int memfd)
 
 static void __attribute__((noreturn)) analyzer(const char *file, const char *out, char **env)
 {
-	char *argv[] = { rt.analyze, "-o", (char *)out, rt.verify ? "--verify" : (char *)file,
-			 rt.verify ? (char *)file : NULL, NULL };
+	char *argv[] = {rt.analyze,
+			"-o",
+			(char *)out,
+			rt.verify ? "--verify" : (char *)file,
+			rt.verify ? (char *)file : NULL,
+			NULL};
 	char log[RT_PATH];
 
 	rt_dir_path(log, rt.run, "analyze.log");
@@ -117,7 +130,7 @@ static void __attribute__((noreturn)) analyzer(const char *file, const char *out
 /* 0 when the tool exited with 0, else its wait status or -errno */
 int rt_spawn_analyzer(const char *file, const char *out, const char *name)
 {
-	struct __kernel_timespec nap = { 0, 1000000 };
+	struct __kernel_timespec nap = {0, 1000000};
 	uint64_t t0 = rt_msec();
 	char **env = tool_env();
 	bool said = false;

@@ -106,7 +106,7 @@ static int checksum(struct run_start *s, const struct list *l)
 /* regs: 16 GPRs and rip as they will be when the constructor has returned */
 int rt_start_write(const uint64_t *regs)
 {
-	struct list l = { 0 };
+	struct list l = {0};
 	struct run_start *s = rt_alloc(sizeof(*s) + MAX_REGIONS * sizeof(struct run_region));
 	uint64_t head, off;
 	int r;

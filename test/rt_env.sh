@@ -20,7 +20,7 @@ check() { # check NAME COMMAND...: passes when the command does
 refused() {
 	want=$1; shift
 	env "$@" LD_PRELOAD="$B/libptrace_rt.so" "$B/test/rt_prog" log >out 2>err
-	[ $? = 42 ] && [ "$(wc -l <err)" = 1 ] && grep -q "$want" err || { cat err; false; }
+	[ $? = 42 ] && [ "$(wc -l <err)" = 1 ] && grep -q "$want" err
 }
 proc() { sed -n "s/.*\"$1\": \"*\([a-z0-9-]*\)\"*.*/\1/p" run.dir/proc-*/proc.json; }
 wait_end() { i=0; while [ -z "$(proc end)" ] && [ $i -lt 100 ]; do sleep 0.05; i=$((i + 1)); done; }
@@ -82,10 +82,8 @@ rm -rf run.dir
 traced "$B/test/rt_prog" log 3000000000 >/dev/null 2>err & p=$!
 i=0; while [ ! -s run.dir/run.json ] && [ $i -lt 100 ]; do sleep 0.05; i=$((i + 1)); done
 sleep 0.2
-for c in /proc/[0-9]*; do
-	if cat $c/cmdline 2>/dev/null | tr '\0' ' ' | grep -q "ptrace-collect --run $dir/run.dir"; then
-		kill -9 "${c#/proc/}"
-	fi
+for c in $(pgrep -f "ptrace-collect --run $dir/run.dir"); do
+	kill -9 "$c"
 done
 wait $p; check collector-killed [ $? = 42 ]
 check collector-killed-log readable 1
@@ -112,25 +110,25 @@ rm -rf run.dir
 # ptrace-record
 R=$B/ptrace-record
 rm -rf run.dir
-$R "$B/test/rt_prog" log >/dev/null 2>err; check record-status [ $? = 42 ]
+"$R" "$B/test/rt_prog" log >/dev/null 2>err; check record-status [ $? = 42 ]
 check record-says grep -q "run directory $dir/run.dir" err
-$R -q "$B/test/rt_prog" log >/dev/null 2>err; check record-quiet [ ! -s err ]
-$R -q "$B/test/rt_prog" kill >/dev/null 2>err; check record-signal [ $? = 137 ]
+"$R" -q "$B/test/rt_prog" log >/dev/null 2>err; check record-quiet [ ! -s err ]
+"$R" -q "$B/test/rt_prog" kill >/dev/null 2>err; check record-signal [ $? = 137 ]
 says() { want=$1 status=$2; shift 2; "$@" >out 2>err; [ $? = "$status" ] && [ "$(wc -l <err)" = 1 ] && grep -q "$want" err; }
 echo 'int main(void) { return 3; }' >m.c
-gcc -static -o static m.c && check record-static says 'statically linked' 126 $R ./static
-check record-missing says 'No such file' 127 $R ./missing
-check record-missing-path says 'No such file' 127 $R no-such-command-here
-printf 'x\n' >text; chmod +x text; check record-text says 'neither an ELF' 126 $R ./text
-printf '#!/nonexistent/sh\n' >script; chmod +x script; check record-script says 'nonexistent' 126 $R ./script
-printf '#!%s\n' "$dir/static" >script; check record-script-static says 'statically' 126 $R ./script
-check record-dir says 'directory' 126 $R ./small
-printf '\177ELF\001\001\001%057d' 0 >elf32; chmod +x elf32; check record-32 says '32-bit' 126 $R ./elf32
+gcc -static -o static m.c && check record-static says 'statically linked' 126 "$R" ./static
+check record-missing says 'No such file' 127 "$R" ./missing
+check record-missing-path says 'No such file' 127 "$R" no-such-command-here
+printf 'x\n' >text; chmod +x text; check record-text says 'neither an ELF' 126 "$R" ./text
+printf '#!/nonexistent/sh\n' >script; chmod +x script; check record-script says 'nonexistent' 126 "$R" ./script
+printf '#!%s\n' "$dir/static" >script; check record-script-static says 'statically' 126 "$R" ./script
+check record-dir says 'directory' 126 "$R" ./small
+printf '\177ELF\001\001\001%057d' 0 >elf32; chmod +x elf32; check record-32 says '32-bit' 126 "$R" ./elf32
 if [ "$(id -u)" = 0 ]; then
-	cp "$B/test/rt_prog" suid; chown 1 suid; chmod 4755 suid; check record-suid says 'set-user-id' 126 $R ./suid
+	cp "$B/test/rt_prog" suid; chown 1 suid; chmod 4755 suid; check record-suid says 'set-user-id' 126 "$R" ./suid
 fi
-check record-fast says 'not available' 2 $R -m fast true
-$R --verify -q -o v.dir "$B/test/rt_prog" log >/dev/null 2>err
+check record-fast says 'not available' 2 "$R" -m fast true
+"$R" --verify -q -o v.dir "$B/test/rt_prog" log >/dev/null 2>err
 check record-verify [ -n "$(ls cache/ptrace/*-v.ptmap)" ]
 
 echo "$pass passed, $fail failed"

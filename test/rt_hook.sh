@@ -26,12 +26,12 @@ for c in log:exit:none big:exit:none signal:stopped:signal eintr:stopped:signal 
 	 trap:stopped:unexpected; do
 	n=${c%%:*} want=${c#*:}
 	rm -rf run.dir
-	timeout 20 "$B/test/rt_prog" $n >plain.out 2>plain.err; a=$?
-	traced timeout 20 "$B/test/rt_prog" $n >trace.out 2>trace.err; b=$?
+	timeout 20 "$B/test/rt_prog" "$n" >plain.out 2>plain.err; a=$?
+	traced timeout 20 "$B/test/rt_prog" "$n" >trace.out 2>trace.err; b=$?
 	ok $((a != b)) "$n: exit status $b, untraced $a"
 	cmp -s plain.out trace.out; ok $? "$n: output differs: $(diff plain.out trace.out | head -5)"
 	rm -rf run.dir
-	traced "$B/test/rt_prog" $n >/dev/null 2>trace.err
+	traced "$B/test/rt_prog" "$n" >/dev/null 2>trace.err
 	i=0 # a run that ends without an exit mark is finished by the collector a moment later
 	while [ "$(ended)" = "" ] && [ $i -lt 100 ]; do sleep 0.05; i=$((i + 1)); done
 	got=$(ended):$(reason)

@@ -97,8 +97,8 @@ static void key_and_segs(void)
 		if (!n)
 			head.vaddr_lo = ph[i].p_vaddr & ~4095;
 		head.vaddr_hi = (ph[i].p_vaddr + ph[i].p_memsz + 4095) & ~4095;
-		seg[n++] = (struct map_seg){ ph[i].p_offset, ph[i].p_filesz, ph[i].p_memsz, ph[i].p_vaddr,
-					     ph[i].p_flags };
+		seg[n++] = (struct map_seg){ph[i].p_offset, ph[i].p_filesz, ph[i].p_memsz, ph[i].p_vaddr,
+					    ph[i].p_flags};
 	}
 	section(MAP_SEGS, seg, n * sizeof(seg[0]));
 }
@@ -112,12 +112,12 @@ static int cmp(const void *a, const void *b)
 
 static void tables(void)
 {
-	static const char *const fn[] = { "call", "vfork", "log", "wait" };
+	static const char *const fn[] = {"call", "vfork", "log", "wait"};
 	uint64_t copy = value("", "ptcopy"), end = value("", "ptcopy_end"), trap = value("", "t_trap");
 	struct map_fixup fix[16];
 	struct map_patch patch[8];
 	struct map_xlat x[8];
-	struct map_range range = { value("", "t_call"), value("", "t_end") };
+	struct map_range range = {value("", "t_call"), value("", "t_end")};
 	uint8_t *text = malloc(end - copy);
 	int nf = 0, np = 0, nx = 0;
 
@@ -125,23 +125,24 @@ static void tables(void)
 	for (int i = 0; i < 4; i++) {
 		uint64_t f = value("fx_", fn[i]);
 
-		patch[np++] = (struct map_patch){ value("pj_", fn[i]), MAP_PATCH_JMP, value("cj_", fn[i]) - copy };
-		fix[nf++] = (struct map_fixup){ value("mk_", fn[i]) - copy, MAP_FIX_MARK };
+		patch[np++] =
+			(struct map_patch){value("pj_", fn[i]), MAP_PATCH_JMP, value("cj_", fn[i]) - copy};
+		fix[nf++] = (struct map_fixup){value("mk_", fn[i]) - copy, MAP_FIX_MARK};
 		*(uint32_t *)(text + (value("mk_", fn[i]) - copy)) += i << 3;
 		if (!f)
 			continue;
 		*(uint32_t *)(text + (f - copy)) += copy; /* the linker had the copy at `copy`, we at 0 */
-		fix[nf++] = (struct map_fixup){ f - copy, MAP_FIX_MOD32 };
+		fix[nf++] = (struct map_fixup){f - copy, MAP_FIX_MOD32};
 	}
-	patch[np++] = (struct map_patch){ trap, MAP_PATCH_INT3, 6 };
+	patch[np++] = (struct map_patch){trap, MAP_PATCH_INT3, 6};
 	for (int i = 3; i <= 5; i++) {
 		char n[4];
 
 		snprintf(n, sizeof(n), "%d", i);
-		x[nx++] = (struct map_xlat){ value("xc_", n) - copy, value("xo_", n), 0, 0xff, { 0xff, 0xff } };
+		x[nx++] = (struct map_xlat){value("xc_", n) - copy, value("xo_", n), 0, 0xff, {0xff, 0xff}};
 	}
 	/* t_log has one entry for its whole body: the count in rdi is all its state */
-	x[nx++] = (struct map_xlat){ value("cj_", "log") - copy, value("xo_", "3"), 0, 0xff, { 0xff, 0xff } };
+	x[nx++] = (struct map_xlat){value("cj_", "log") - copy, value("xo_", "3"), 0, 0xff, {0xff, 0xff}};
 	qsort(fix, nf, sizeof(fix[0]), cmp);
 	qsort(patch, np, sizeof(patch[0]), cmp);
 	qsort(x, nx, sizeof(x[0]), cmp);

@@ -44,7 +44,12 @@ static void on_signal(int sig, siginfo_t *si, void *p)
 		printf("signal %d elsewhere\n", sig);
 }
 
-struct ksig { void *fn; unsigned long flags; void *restorer; unsigned long mask; };
+struct ksig {
+	void *fn;
+	unsigned long flags;
+	void *restorer;
+	unsigned long mask;
+};
 extern void t_restorer(void);
 extern void t_exit9(void);
 __asm__("t_exit9: mov $60, %eax; mov $9, %edi; syscall");
@@ -52,16 +57,17 @@ __asm__("t_restorer: mov $15, %eax; syscall");
 
 static void install(int sig, int flags)
 {
-	struct ksig k = { on_signal, SA_SIGINFO | 0x04000000 | flags, t_restorer, 0x10 }, old, now;
+	struct ksig k = {on_signal, SA_SIGINFO | 0x04000000 | flags, t_restorer, 0x10}, old, now;
 
 	printf("sigaction %ld\n", t_call(SYS_rt_sigaction, sig, &k, &old, 8));
 	t_call(SYS_rt_sigaction, sig, NULL, &now, 8);
-	printf("old %p, own %d, flags %lx, mask %lx\n", old.fn, now.fn == (void *)on_signal, now.flags, now.mask);
+	printf("old %p, own %d, flags %lx, mask %lx\n", old.fn, now.fn == (void *)on_signal, now.flags,
+	       now.mask);
 }
 
 static void alarm_in(int usec)
 {
-	struct itimerval it = { { 0, 0 }, { 0, usec } };
+	struct itimerval it = {{0, 0}, {0, usec}};
 
 	setitimer(ITIMER_REAL, &it, NULL);
 }
@@ -83,7 +89,7 @@ static int c_signal(void)
 
 static int c_eintr(void)
 {
-	struct timespec ts = { 1, 0 };
+	struct timespec ts = {1, 0};
 
 	install(SIGALRM, SA_RESTART);
 	alarm_in(20000);
@@ -123,7 +129,7 @@ static int c_fork(void)
 
 static int c_vfork(void)
 {
-	char *argv[] = { "sh", "-c", "echo from sh", NULL };
+	char *argv[] = {"sh", "-c", "echo from sh", NULL};
 	long pid;
 	int st;
 
@@ -171,7 +177,7 @@ static int c_thread(void)
 
 static int c_exec(char **argv)
 {
-	char *no[] = { "x", NULL }, *yes[] = { argv[0], "log", NULL };
+	char *no[] = {"x", NULL}, *yes[] = {argv[0], "log", NULL};
 
 	t_log(500);
 	printf("exec %ld\n", t_call(SYS_execve, "/nonexistent", no, environ));
@@ -227,15 +233,24 @@ int main(int argc, char **argv)
 	const char *c = argc > 1 ? argv[1] : "log";
 
 	setvbuf(stdout, NULL, _IOFBF, 4096);
-	if (!strcmp(c, "signal")) return c_signal();
-	if (!strcmp(c, "eintr")) return c_eintr();
-	if (!strcmp(c, "fork")) return c_fork();
-	if (!strcmp(c, "vfork")) return c_vfork();
-	if (!strcmp(c, "thread")) return c_thread();
-	if (!strcmp(c, "exec")) return c_exec(argv);
-	if (!strcmp(c, "fds")) return c_fds();
-	if (!strcmp(c, "mem")) return c_mem();
-	if (!strcmp(c, "gs")) return c_gs();
+	if (!strcmp(c, "signal"))
+		return c_signal();
+	if (!strcmp(c, "eintr"))
+		return c_eintr();
+	if (!strcmp(c, "fork"))
+		return c_fork();
+	if (!strcmp(c, "vfork"))
+		return c_vfork();
+	if (!strcmp(c, "thread"))
+		return c_thread();
+	if (!strcmp(c, "exec"))
+		return c_exec(argv);
+	if (!strcmp(c, "fds"))
+		return c_fds();
+	if (!strcmp(c, "mem"))
+		return c_mem();
+	if (!strcmp(c, "gs"))
+		return c_gs();
 	if (!strcmp(c, "trap")) {
 		printf("trap %d\n", t_trap());
 		return 0;

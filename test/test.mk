@@ -18,3 +18,38 @@ $(B)/test/unit_plan $(B)/test/plan_sim: $(B)/test/%: test/%.c $(AN_OBJ)
 	@mkdir -p $(@D)
 	$(CC) $(filter-out -MMD -MP,$(CFLAGS_ALL)) -Ianalyzer $(LDFLAGS) -o $@ $(filter %.c %.o,$^) -lZydis -lelf -lxxhash -lpthread
 check-programs: $(B)/test/unit_plan $(B)/test/plan_sim
+
+# emitter: r15 rewriting against the processor; a mapped module run in the test's process; golden copy
+$(B)/test/unit_r15: test/unit_r15.c test/emit_step.S $(AN_OBJ)
+	@mkdir -p $(@D)
+	$(CC) $(filter-out -MMD -MP,$(CFLAGS_ALL)) -Ianalyzer $(LDFLAGS) -o $@ $(filter %.c %.S %.o,$^) -lZydis -lelf -lxxhash -lpthread
+$(B)/test/unit_emit: test/unit_emit.c test/emit_step.S
+	@mkdir -p $(@D)
+	$(CC) $(filter-out -MMD -MP,$(CFLAGS_ALL)) $(LDFLAGS) -o $@ $^ -ldl
+$(B)/test/emit_dump: test/emit_dump.c $(AN_OBJ)
+	@mkdir -p $(@D)
+	$(CC) $(filter-out -MMD -MP,$(CFLAGS_ALL)) -Ianalyzer $(LDFLAGS) -o $@ $(filter %.c %.o,$^) -lZydis -lelf -lxxhash -lpthread
+$(B)/test/emit/%.so: test/emit/%.c test/emit/odd.S
+	@mkdir -p $(@D)
+	$(CC) -O2 -fPIC -shared -Wl,-Bsymbolic -o $@ $^
+$(B)/test/emit/golden.so: test/emit/golden.S
+	@mkdir -p $(@D)
+	$(CC) -shared -nostdlib -Wl,-Bsymbolic -Wl,--build-id=none -o $@ $^
+check-programs: $(B)/test/unit_r15 $(B)/test/unit_emit $(B)/test/emit_dump $(B)/test/emit/funcs.so $(B)/test/emit/golden.so
+
+# discovery: small functions whose every byte is known
+.PHONY: check-discover
+check-discover: $(B)/ptrace-analyze
+	test/discover.sh $<
+
+# runtime: every hook with a hand-made map; broken surroundings; libc's processes, threads, signals
+$(B)/test/rt_prog: test/rt_prog.c test/rt_prog.S
+	@mkdir -p $(@D)
+	$(CC) $(CSTD) $(WARN) -O1 -g -Wl,--build-id -o $@ $^ -lpthread
+$(B)/test/rt_mkmap: test/rt_mkmap.c include/map.h
+	@mkdir -p $(@D)
+	$(CC) $(CSTD) $(WARN) -O1 -g -Iinclude -o $@ $< -lxxhash
+$(B)/test/rt_libc: test/rt_libc.c
+	@mkdir -p $(@D)
+	$(CC) $(CSTD) $(WARN) -O1 -g -Wl,--build-id -o $@ $< -lpthread
+check-programs: $(B)/test/rt_prog $(B)/test/rt_mkmap $(B)/test/rt_libc

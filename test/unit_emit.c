@@ -14,6 +14,7 @@
 #include <dlfcn.h>
 #include <fcntl.h>
 #include <link.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -30,7 +31,8 @@ extern uint64_t step_full, step_chunk;
 typedef uint64_t (*fn)(uint64_t, uint64_t);
 static const char *const names[] = { "f_loop", "f_fib", "f_switch", "f_qsort", "f_setjmp", "f_varargs", "f_string",
 				     "f_pointer", "f_double", "f_goto", "f_r15", "f_calls", "f_flags", "f_icalls",
-				     "f_loops", "f_tail", "f_ijump", "f_rep", "f_syscall" };
+				     "f_loops", "f_tail", "f_ijump", "f_rep", "f_r15loops",
+				     "f_syscall" };
 #define NF (sizeof(names) / sizeof(*names))
 #define NC 60
 static fn f[NF];
@@ -147,7 +149,7 @@ static uint64_t call(fn g, uint64_t a, uint64_t b, uint64_t *bad)
 	uint64_t r, n;
 
 	__asm__ volatile(
-		"push %%rbp; push %%rbx; push %%r12; push %%r13; push %%r14; push %%r15; sub $136, %%rsp\n"
+		"sub $128, %%rsp; push %%rbp; push %%rbx; push %%r12; push %%r13; push %%r14; push %%r15\n"
 		"mov $0x111, %%rbx; mov $0x222, %%rbp; mov $0x333, %%r12; mov $0x444, %%r13\n"
 		"mov $0x555, %%r14; mov $0x666, %%r15\n"
 		"call *%%rcx\n"
@@ -155,7 +157,7 @@ static uint64_t call(fn g, uint64_t a, uint64_t b, uint64_t *bad)
 		"cmp $0x111, %%rbx; setne %%dl; add %%dl, %%cl; cmp $0x222, %%rbp; setne %%dl; add %%dl, %%cl\n"
 		"cmp $0x333, %%r12; setne %%dl; add %%dl, %%cl; cmp $0x444, %%r13; setne %%dl; add %%dl, %%cl\n"
 		"cmp $0x555, %%r14; setne %%dl; add %%dl, %%cl; cmp $0x666, %%r15; setne %%dl; add %%dl, %%cl\n"
-		"add $136, %%rsp; pop %%r15; pop %%r14; pop %%r13; pop %%r12; pop %%rbx; pop %%rbp"
+		"pop %%r15; pop %%r14; pop %%r13; pop %%r12; pop %%rbx; pop %%rbp; add $128, %%rsp"
 		: "=a"(r), "=c"(n), "+D"(a), "+S"(b)
 		: "1"(g)
 		: "rdx", "r8", "r9", "r10", "r11", "xmm0", "xmm1", "xmm2", "xmm3", "xmm4", "xmm5", "xmm6", "xmm7",

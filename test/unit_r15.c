@@ -249,7 +249,7 @@ static const char *compare(const struct st *want, uint32_t dead)
 
 static void one(struct dec *d, bool perturb)
 {
-	struct em e = { 0 };
+	struct em e = { .cur_rot = NOREG };
 	struct st s, want, rw;
 	const char *why;
 	uint32_t used = dec_gprs(d), live;

@@ -437,6 +437,9 @@ static void test_ends(void)
 	expect("stop event", go(), WALK_STOP, want, 1);
 	check(res.arg == RUN_STOP_SIGNAL, "stop reason");
 	opaque_map();
+	put_event(RUN_EV_EXEC, 0);
+	expect("stream ends after execve", go(), WALK_EXIT, want, 1);
+	opaque_map();
 	put_event(77, 0);
 	expect("unknown event", go(), WALK_LOST, want, 1);
 	opaque_map();

@@ -188,6 +188,39 @@ fn f_rep
 	ret
 endfn f_rep
 
+/* loops that keep r15 in a register: read, written, nested, two exits, a value logged inside */
+fn f_r15loops
+	push	%r15
+	push	%rbx
+	sub	$64, %rsp
+	mov	%rsp, %rbx
+	and	$63, %edi
+	mov	%rdi, %r15
+	xor	%eax, %eax
+	mov	%rsi, (%rbx)
+	movq	$8, 8(%rbx)
+	movq	$16, 16(%rbx)
+	movq	$0, 24(%rbx)
+1:	add	%r15, %rax
+	mov	$3, %ecx
+2:	lea	(%rax,%r15,2), %rax
+	mov	8(%rbx), %rdx
+	add	(%rbx,%rdx), %rax
+	dec	%ecx
+	jnz	2b
+	test	$0x80, %al
+	jnz	3f
+	sub	$1, %r15
+	jns	1b
+	add	%r15, %rax
+	jmp	4f
+3:	lea	7(%rax,%r15), %rax
+4:	add	$64, %rsp
+	pop	%rbx
+	pop	%r15
+	ret
+endfn f_r15loops
+
 fn f_syscall
 	push	%rbx
 	mov	$39, %eax

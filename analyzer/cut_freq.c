@@ -1,0 +1,132 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * cut_freq.c - how often each block is expected to run, per activation of the group
+ *
+ * An entry runs once; a block passes its share on to its successors in equal parts, except that a
+ * path that ends in a halt or a call that does not return gets nearly nothing; back edges are
+ * left out and a loop runs ten times (at most four levels count). In units of CUT_ONCE.
+ */
+#include <stdlib.h>
+#include "cut.h"
+
+struct freq {
+	const struct gr *gr;
+	uint32_t *order, n; /* postorder */
+	uint8_t *seen, *dead;
+	struct { uint32_t b, k; } *stack;
+};
+
+static uint32_t nsucc(const struct gr *gr, uint32_t b)
+{
+	const struct an_block *ab = &gr->g->block[b];
+
+	return ab->table != AN_NONE ? gr->g->table[ab->table].ntarget : 2;
+}
+
+static uint32_t succ(const struct gr *gr, uint32_t b, uint32_t k)
+{
+	const struct an_block *ab = &gr->g->block[b];
+
+	return ab->table != AN_NONE ? gr->g->table[ab->table].target[k] : ab->succ[k];
+}
+
+static void search(struct freq *f, uint32_t root)
+{
+	uint32_t d = 0;
+
+	f->seen[root] = 1;
+	f->stack[d].b = root;
+	f->stack[d++].k = 0;
+	while (d) {
+		uint32_t b = f->stack[d - 1].b, to;
+
+		if (f->stack[d - 1].k == nsucc(f->gr, b)) {
+			f->order[f->n++] = b;
+			d--;
+			continue;
+		}
+		to = succ(f->gr, b, f->stack[d - 1].k++);
+		if (to == AN_NONE || f->seen[to])
+			continue;
+		f->seen[to] = 1;
+		f->stack[d].b = to;
+		f->stack[d++].k = 0;
+	}
+}
+
+/* does a block lead only to where control ends? Successors first: postorder. */
+static bool is_dead(const struct freq *f, uint32_t b)
+{
+	uint8_t flow = gr_flow(f->gr, b);
+	uint32_t live = 0, n = 0;
+
+	for (uint32_t k = 0; k < nsucc(f->gr, b); k++) {
+		uint32_t to = succ(f->gr, b, k);
+
+		n += to != AN_NONE;
+		live += to != AN_NONE && !f->dead[to];
+	}
+	if (flow == FLOW_HALT || ((flow == FLOW_CALL || flow == FLOW_ICALL) && !n))
+		return true;
+	return n && !live && flow != FLOW_JCC && flow != FLOW_JMP;
+}
+
+static void spread(const struct freq *f, int64_t *w)
+{
+	uint32_t *rank = (uint32_t *)f->stack; /* position in postorder: larger is earlier */
+
+	for (uint32_t i = 0; i < f->n; i++)
+		rank[f->order[i]] = i;
+	for (uint32_t i = f->n; i-- > 0;) {
+		uint32_t b = f->order[i], live = 0;
+
+		if (f->gr->g->block[b].flags & AN_B_ENTRY)
+			w[b] = CUT_ONCE;
+		for (uint32_t k = 0; k < nsucc(f->gr, b); k++) {
+			uint32_t to = succ(f->gr, b, k);
+
+			live += to != AN_NONE && rank[to] < i && !f->dead[to];
+		}
+		for (uint32_t k = 0; k < nsucc(f->gr, b); k++) {
+			uint32_t to = succ(f->gr, b, k);
+
+			if (to != AN_NONE && rank[to] < i && !f->dead[to])
+				w[to] += w[b] / live;
+		}
+	}
+}
+
+/* cut_freq - CUT_ONCE times the runs of each block; NULL when out of memory. The caller frees it. */
+int64_t *cut_freq(const struct gr *gr)
+{
+	static const int64_t loop[] = { 1, 10, 100, 1000, 10000 };
+	uint32_t nb = gr->g->nblock;
+	struct freq f = { .gr = gr };
+	int64_t *w = calloc(nb + 1, sizeof(*w));
+
+	f.order = malloc((nb + 1) * sizeof(*f.order));
+	f.seen = calloc(nb + 1, 1);
+	f.dead = calloc(nb + 1, 1);
+	f.stack = malloc((nb + 1) * sizeof(*f.stack));
+	if (w && f.order && f.seen && f.dead && f.stack) {
+		for (uint32_t i = 0; i < nb; i++)
+			if (!f.seen[i])
+				search(&f, i);
+		for (uint32_t i = 0; i < f.n; i++)
+			f.dead[f.order[i]] = is_dead(&f, f.order[i]);
+		spread(&f, w);
+		for (uint32_t i = 0; i < nb; i++) {
+			uint32_t d = gr->g->block[i].depth;
+
+			w[i] = (w[i] < 2 ? 2 : w[i]) * loop[d > 4 ? 4 : d];
+		}
+	} else {
+		free(w);
+		w = NULL;
+	}
+	free(f.order);
+	free(f.seen);
+	free(f.dead);
+	free(f.stack);
+	return w;
+}

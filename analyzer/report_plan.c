@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * report_plan.c - what the copy would log: sites by kind, and their bytes weighted by loop depth
+ *
+ * Runs the planning half of the pipeline without emitting anything. The weight of a site is ten for
+ * each loop around it: a guess at how often it runs, good for comparing two analyses, not a forecast.
+ */
+#include "emit.h"
+#include "report.h"
+
+int report_plan(struct module *m, uint32_t flags, int jobs, FILE *f)
+{
+	static const char *const what[PLAN_NWHAT] = {
+		[LOG_REG] = "register",	       [LOG_SETCC] = "branch outcome", [LOG_EA] = "address",
+		[LOG_KMASK] = "mask register", [LOG_VEC] = "vector register",  [LOG_RCXZ] = "counter test",
+		[LOG_TARGET] = "jump target",
+	};
+	struct plan_stats s = {0};
+	struct patches ps = {0};
+	uint32_t opaque = 0;
+
+	if (patch_plan(m, &ps, jobs) || live_module(m, jobs) || plan_summaries(m, jobs)) {
+		patch_free(&ps);
+		return -1;
+	}
+	for (uint32_t i = 0; i < m->ngroup; i++) {
+		struct plan *p = m->group[i].reason == MAP_OK ? plan_group(m, &m->group[i], flags) : NULL;
+
+		if (!p) {
+			opaque++;
+			continue;
+		}
+		plan_count(p, &m->group[i], &s);
+		plan_free(p);
+	}
+	patch_free(&ps);
+	fprintf(f, "made opaque later %u groups: no room to patch them, or nothing to plan\n", opaque);
+	fprintf(f, "branches          computed %llu, logged %llu\n", (unsigned long long)s.jcc_computed,
+		(unsigned long long)s.jcc_logged);
+	fprintf(f, "jumps in tables   computed %llu, logged %llu\n", (unsigned long long)s.ijmp_computed,
+		(unsigned long long)s.ijmp_logged);
+	for (int k = 0; k < PLAN_NWHAT; k++)
+		if (s.sites[k])
+			fprintf(f, "logged            %llu sites, weight %.4g bytes: %s\n",
+				(unsigned long long)s.sites[k], s.bytes[k], what[k]);
+	return 0;
+}

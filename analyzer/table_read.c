@@ -1,0 +1,225 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * table_read.c - reading jump tables out of the image
+ *
+ * A table's base is a constant (table_value.c), its length the index bound (table_bound.c) or, for want
+ * of one, what lies before the next address anything refers to. Every entry's target is checked.
+ */
+#include <string.h>
+#include "table.h"
+
+enum { TABLE_MAX = 1 << 16 };
+
+bool tr_own(struct tctx *t, uint32_t v)
+{
+	for (uint32_t i = 0; i < t->g->nrange; i++)
+		if (v >= t->g->range[i].start && v < t->g->range[i].end)
+			return true;
+	return false;
+}
+
+enum target tr_classify(struct tctx *t, uint64_t v)
+{
+	const struct disc *d = t->d;
+	uint32_t p;
+
+	if (v >= UINT32_MAX)
+		return T_BAD;
+	if (disc_in(d, v) && (p = disc_piece(d, v)) != AN_NONE) {
+		if (d->il[v - d->lo] == IL_IN)
+			return T_BAD;
+		if (tr_own(t, v))
+			return T_OWN;
+		if (d->st[v - d->lo] & ST_ENTRY)
+			return T_FUNC;
+		if (d->piece.v[p].kind == PC_FDE && !(d->st[d->piece.v[p].start - d->lo] & ST_ENTRY))
+			return T_OWN; /* the function's other part */
+	}
+	for (uint32_t i = 0; i < t->g->nrange; i++)
+		if (v == t->g->range[i].end)
+			return T_END;
+	return T_BAD;
+}
+
+void tr_add(struct result *r, struct disc *d, uint32_t v)
+{
+	if (!VEC_PUSH(&r->target, v))
+		d->nomem = true;
+}
+
+static bool entry_value(struct tctx *t, uint64_t at, unsigned size, uint64_t label, bool sign, uint64_t *v,
+			bool *fixed)
+{
+	const uint8_t *p;
+	uint32_t raw;
+
+	if (at >= UINT32_MAX)
+		return false;
+	if (size == 8)
+		return elf_word(t->d->m, at, v, fixed);
+	if (!(p = elf_at(t->d->m, at, 4)))
+		return false;
+	memcpy(&raw, p, 4);
+	*v = label + (sign ? (uint64_t)(int32_t)raw : raw);
+	*fixed = elf_fixed(t->d->m, at, 4);
+	return true;
+}
+
+/* Reads one table. max: index bound or TB_INF. Returns entries accepted. Reading ends at the bound, or
+ * where something else begins, or at an entry that is none: then the bound was too large or there was
+ * none. Such reads wait for the scanning pass, when the labels that may end them are known. */
+static uint32_t read_table(struct tctx *t, uint64_t base, unsigned size, uint64_t label, bool sign,
+			   uint64_t max, struct result *r)
+{
+	uint32_t n = 0, first = r->target.n;
+	bool exact = max != TB_INF, leaves = false, changes = false;
+	enum target c = T_BAD;
+	uint64_t last = 0;
+
+	for (uint64_t k = 0; k <= (max == TB_INF ? TABLE_MAX : max); k++) {
+		uint64_t at = base + k * size, v;
+		bool fixed = true;
+
+		if ((k && at < UINT32_MAX && disc_labelled(t->d, at)) ||
+		    !entry_value(t, at, size, label, sign, &v, &fixed)) {
+			exact = false;
+			break;
+		}
+		if (!n || v != last) /* runs of the default target are common */
+			c = tr_classify(t, v);
+		if (c == T_BAD) {
+			exact = false;
+			break;
+		}
+		changes |= !fixed;
+		leaves |= c == T_FUNC;
+		if (c == T_OWN && (!n || v != last))
+			tr_add(r, t->d, v);
+		last = v;
+		n++;
+	}
+	r->open_end |= !exact;
+	r->unbounded |= !exact;
+	if (!exact && !r->scan) {
+		r->target.n = first;
+		return 0;
+	}
+	for (uint32_t k = 0; k < n; k++)
+		disc_in_table(t->d, base + k * size);
+	r->loose |= changes || (!exact && n < 2);
+	r->leaves |= leaves;
+	return n;
+}
+
+/* Adds every data address the group computes that looks like a table with these entries: the base may
+ * come over a path that was not understood. */
+static void guess_bases(struct tctx *t, unsigned size, struct consts *c)
+{
+	struct dins x;
+
+	for (uint32_t i = 0; i < t->g->ninsn && c->n < CONSTS_MAX; i++) {
+		uint64_t a, v;
+		bool fixed, dup = false;
+		const uint8_t *p = elf_at(t->d->m, t->g->insn[i].vaddr, t->g->insn[i].len);
+
+		if (t->g->insn[i].len != 7 || p[1] != 0x8d || (p[2] & 0xc7) != 5 || !tv_decode(t, i, &x))
+			continue;
+		a = t->g->insn[i].vaddr + x.in.length + x.op[1].mem.disp.value;
+		for (uint32_t k = 0; k < c->n; k++)
+			dup |= c->v[k] == a;
+		if (!dup && (a >= UINT32_MAX || !disc_in(t->d, a)) &&
+		    entry_value(t, a, size, a, true, &v, &fixed) && tr_classify(t, v) == T_OWN)
+			c->v[c->n++] = a;
+	}
+	c->open = true;
+}
+
+static void table_bases(struct tctx *t, const struct dins *x, const ZydisDecodedOperandMem *m, uint32_t i,
+			struct consts *base)
+{
+	*base = (struct consts){.n = 1};
+	if (m->base == ZYDIS_REGISTER_RIP)
+		base->v[0] = t->g->insn[i].vaddr + x->in.length + m->disp.value;
+	else if (m->base == ZYDIS_REGISTER_NONE)
+		base->v[0] = m->disp.value;
+	else {
+		tv_consts(t, tv_gpr(m->base), i, base, 6);
+		for (uint32_t k = 0; k < base->n; k++)
+			base->v[k] += m->disp.value;
+	}
+}
+
+/* Reads the table at base for each label its entries may be relative to. A register that holds the
+ * table and is added to the entry pairs each table with itself. */
+static uint32_t read_labels(struct tctx *t, uint64_t base, unsigned size, const struct consts *label,
+			    bool sign, uint64_t max, struct result *r)
+{
+	uint32_t nl = label && label->n ? label->n : 1, got = 0;
+	bool paired = !label || !label->n;
+
+	for (uint32_t j = 0; j < nl && !paired; j++)
+		paired = label->v[j] == base;
+	for (uint32_t j = 0; j < (paired ? 1 : nl); j++) {
+		uint32_t n = read_table(t, base, size, paired ? base : label->v[j], sign, max, r);
+
+		if (!n)
+			continue;
+		got += n;
+		r->table = base;
+		r->entsize = size;
+		if (!paired && disc_in(t->d, label->v[j]) && !VEC_PUSH(&t->used, (uint32_t)label->v[j]))
+			t->d->nomem = true;
+	}
+	return got;
+}
+
+/* The load at instruction i, of an entry through m. label: bases of relative entries, or NULL. */
+bool tr_load(struct tctx *t, const struct dins *x, const ZydisDecodedOperandMem *m, uint32_t i, unsigned size,
+	     const struct consts *label, bool sign, struct result *r, int depth)
+{
+	struct consts base;
+	uint64_t max = 0;
+	uint32_t got = 0;
+	int idx = tv_gpr(m->index);
+
+	if (m->index == ZYDIS_REGISTER_NONE && m->base != ZYDIS_REGISTER_RIP &&
+	    m->base != ZYDIS_REGISTER_NONE) {
+		struct defs defs;
+		struct dins l;
+
+		/* lea (%b,%i,size),%p ; mov (%p),%r */
+		tv_defs(t, tv_gpr(m->base), i, &defs);
+		if (depth <= 0 || defs.open || defs.n != 1 || m->disp.value ||
+		    t->g->insn[defs.v[0]].flow != FLOW_NEXT || !tv_decode(t, defs.v[0], &l) ||
+		    l.in.mnemonic != ZYDIS_MNEMONIC_LEA)
+			return false;
+		return tr_load(t, &l, &l.op[1].mem, defs.v[0], size, label, sign, r, depth - 1);
+	}
+	table_bases(t, x, m, i, &base);
+	if (idx >= 0) {
+		max = tb_max(t, idx, 8, i);
+		if (m->scale == 1 && max != TB_INF)
+			max /= size;
+		else if (m->scale != 1 && m->scale != size)
+			return false;
+	}
+	if (max > TABLE_MAX)
+		max = TB_INF;
+	r->unbounded |= max == TB_INF;
+	if (!base.n || base.open) {
+		if (idx < 0)
+			return false;
+		r->unbounded = true;
+		if (!t->budget || !r->scan) /* bounded pass: leave the guessing for later */
+			return true;
+		guess_bases(t, size, &base);
+	}
+	if (max == TB_INF && !r->scan)
+		return true;
+	r->loose |= base.open || (label && label->open);
+	for (uint32_t k = 0; k < base.n; k++)
+		got += read_labels(t, base.v[k], size, label, sign, max, r);
+	if (got)
+		r->found = true;
+	return got != 0 || (r->unbounded && !r->scan);
+}
