@@ -28,134 +28,145 @@
 
 /* How an instruction transfers control. */
 enum an_flow {
-	FLOW_NEXT,   /* falls through only */
-	FLOW_JMP,    /* direct jump */
-	FLOW_JCC,    /* conditional, loop* and jrcxz included */
-	FLOW_IJMP,   /* indirect jump */
-	FLOW_CALL,   /* direct call */
-	FLOW_ICALL,  /* indirect call */
+	FLOW_NEXT, /* falls through only */
+	FLOW_JMP, /* direct jump */
+	FLOW_JCC, /* conditional, loop* and jrcxz included */
+	FLOW_IJMP, /* indirect jump */
+	FLOW_CALL, /* direct call */
+	FLOW_ICALL, /* indirect call */
 	FLOW_RET,
 	FLOW_SYSCALL,
-	FLOW_HALT,   /* ud2, hlt, int3: no successor */
+	FLOW_HALT, /* ud2, hlt, int3: no successor */
 };
 
 struct an_insn {
 	uint32_t vaddr;
-	uint32_t target;   /* direct jmp/jcc/call: target vaddr, else AN_NONE */
+	uint32_t target; /* direct jmp/jcc/call: target vaddr, else AN_NONE */
 	uint8_t len;
-	uint8_t flow;      /* enum an_flow */
-	uint8_t flags;     /* AN_I_* */
+	uint8_t flow; /* enum an_flow */
+	uint8_t flags; /* AN_I_* */
 	uint8_t pad;
-	uint32_t block;    /* index within the group */
+	uint32_t block; /* index within the group */
 };
 /* An instruction that is also entered behind its prefix (a jump over `lock`) appears twice in
  * an_group.insn: from the prefix on, and one byte later without it. Each form is a block of its own with
  * the same succ[1]: control does not always fall into the block that follows in address order, and the
  * two overlap in memory. */
-enum { AN_I_NORETURN = 1, /* call that does not come back (falls into another function, or padding) */
-       AN_I_SETJMP = 2 /* call of a returns-twice function */ };
+enum {
+	AN_I_NORETURN = 1, /* call that does not come back (falls into another function, or padding) */
+	AN_I_SETJMP = 2 /* call of a returns-twice function */
+};
 
 /* Blocks end at control transfers (calls and syscalls included) and before leaders. */
 struct an_block {
-	uint32_t first, n;      /* instructions, indices into the group's insns */
-	uint32_t succ[2];       /* block indices in the group, AN_NONE if none.
+	uint32_t first, n; /* instructions, indices into the group's insns */
+	uint32_t succ[2]; /* block indices in the group, AN_NONE if none.
 	                           JCC: [0] taken, [1] fall-through. JMP: [0]. NEXT: [1].
 	                           CALL/ICALL/SYSCALL: [1] = return site (AN_NONE if noreturn).
 	                           A direct jump/jcc that leaves the group has succ[0] = AN_NONE and the
 	                           target in the last insn: it is then a tail call. */
-	uint32_t table;         /* IJMP: index into the group's tables, AN_NONE if the jump leaves */
-	uint32_t *pred;         /* block indices; includes jump-table predecessors */
+	uint32_t table; /* IJMP: index into the group's tables, AN_NONE if the jump leaves */
+	uint32_t *pred; /* block indices; includes jump-table predecessors */
 	uint32_t npred;
-	uint32_t flags;         /* AN_B_* */
-	uint32_t depth;         /* loop nesting depth */
+	uint32_t flags; /* AN_B_* */
+	uint32_t depth; /* loop nesting depth */
 };
 enum {
-	AN_B_ENTRY = 1,    /* callable from outside the group: function entry or extra entry */
-	AN_B_TARGET = 2,   /* target of an in-group indirect jump */
-	AN_B_LANDING = 4,  /* exception landing pad */
-	AN_B_RETURN = 8,   /* follows a call */
-	AN_B_TWICE = 16,   /* follows a call of a returns-twice function */
-	AN_B_LOOPHEAD = 32,/* target of a back edge (also of retreating edges of irreducible loops) */
-	AN_B_ANYTARGET = 64,/* possible target of a jump whose targets are not fully known */
+	AN_B_ENTRY = 1, /* callable from outside the group: function entry or extra entry */
+	AN_B_TARGET = 2, /* target of an in-group indirect jump */
+	AN_B_LANDING = 4, /* exception landing pad */
+	AN_B_RETURN = 8, /* follows a call */
+	AN_B_TWICE = 16, /* follows a call of a returns-twice function */
+	AN_B_LOOPHEAD = 32, /* target of a back edge (also of retreating edges of irreducible loops) */
+	AN_B_ANYTARGET = 64, /* possible target of a jump whose targets are not fully known */
 	AN_B_REACHED = 128,
 };
 
 /* An in-group indirect jump. */
 struct an_table {
-	uint32_t jump;        /* instruction index of the jump */
-	uint32_t *target;     /* block indices, may repeat */
+	uint32_t jump; /* instruction index of the jump */
+	uint32_t *target; /* block indices, may repeat */
 	uint32_t ntarget;
-	uint32_t vaddr;       /* of the table in memory, AN_NONE if none was recognised */
-	uint32_t entry_size;  /* 4 or 8 */
-	bool exact;           /* every possible target is listed and none leaves the group. If not, the
+	uint32_t vaddr; /* of the table in memory, AN_NONE if none was recognised */
+	uint32_t entry_size; /* 4 or 8 */
+	bool exact; /* every possible target is listed and none leaves the group. If not, the
 	                         targets are the candidates and the jump may also leave */
 };
 
-struct an_callee { uint32_t insn; uint32_t group; uint32_t block; }; /* direct call/tail call resolved */
+struct an_callee {
+	uint32_t insn;
+	uint32_t group;
+	uint32_t block;
+}; /* direct call/tail call resolved */
 
 struct an_group {
 	uint32_t id;
-	const char *name;         /* symbol or NULL; owned by the module */
-	struct map_range *range;  /* sorted, disjoint; code of the group */
+	const char *name; /* symbol or NULL; owned by the module */
+	struct map_range *range; /* sorted, disjoint; code of the group */
 	uint32_t nrange;
-	uint32_t reason;          /* enum map_reason: MAP_OK when certain */
-	struct an_insn *insn;     /* ascending vaddr */
+	uint32_t reason; /* enum map_reason: MAP_OK when certain */
+	struct an_insn *insn; /* ascending vaddr */
 	uint32_t ninsn;
-	struct an_block *block;   /* ascending vaddr */
+	struct an_block *block; /* ascending vaddr */
 	uint32_t nblock;
 	struct an_table *table;
 	uint32_t ntable;
 	struct an_callee *callee; /* direct calls and tail jumps to certain groups of this module */
 	uint32_t ncallee;
-	bool suspect;             /* unreached non-padding bytes were inside: if the group has a jump with unknown
+	bool suspect; /* unreached non-padding bytes were inside: if the group has a jump with unknown
 	                             targets they are decoded and their starts are candidates of that jump,
 	                             else they are dead code or data and are left as they are */
-	uint8_t glue;             /* glue.c's cache; 0 = not computed. Reset when tables or flags change */
-	void *live, *graph;       /* owned by later stages */
+	uint8_t glue; /* glue.c's cache; 0 = not computed. Reset when tables or flags change */
+	void *live, *graph; /* owned by later stages */
 	struct an_summary *sum;
 };
 
 /* Interprocedural facts, filled by round 1. Register sets: bit i = register i of enum sem_reg (GPRs), bit 16
  * = flags. */
 struct an_summary {
-	uint32_t maywrite;   /* GPRs this group or its callees may change and not restore at return */
-	uint32_t ownwrite;   /* GPRs written anywhere in the group's own instructions */
-	uint32_t needs;      /* GPRs the decoder must know at entry (direct entry: the caller provides) */
-	uint32_t callers;    /* direct calls and tail jumps to it in this module (plan_summaries) */
-	uint32_t liveret;    /* registers/flags some direct caller reads after the call, beyond the ABI */
-	bool tailx;          /* may leave by an indirect jump: its caller's return site needs a RET mark */
-	bool lifo;           /* every ret provably pops this activation's own return address */
-	bool addr_taken;     /* may be entered other than by direct calls of this module */
+	uint32_t maywrite; /* GPRs this group or its callees may change and not restore at return */
+	uint32_t ownwrite; /* GPRs written anywhere in the group's own instructions */
+	uint32_t needs; /* GPRs the decoder must know at entry (direct entry: the caller provides) */
+	uint32_t callers; /* direct calls and tail jumps to it in this module (plan_summaries) */
+	uint32_t liveret; /* registers/flags some direct caller reads after the call, beyond the ABI */
+	bool tailx; /* may leave by an indirect jump: its caller's return site needs a RET mark */
+	bool lifo; /* every ret provably pops this activation's own return address */
+	bool addr_taken; /* may be entered other than by direct calls of this module */
 };
 
-struct an_ro { uint32_t vaddr, size; const uint8_t *bytes; };
+struct an_ro {
+	uint32_t vaddr, size;
+	const uint8_t *bytes;
+};
 
 struct module {
 	const char *path;
-	const uint8_t *file;      /* the file, mapped or read */
+	const uint8_t *file; /* the file, mapped or read */
 	size_t file_size;
 	uint8_t key[32];
 	uint32_t key_len, key_kind;
-	bool pie;                 /* ET_DYN */
+	bool pie; /* ET_DYN */
 	uint32_t vaddr_lo, vaddr_hi;
 	struct map_seg *seg;
 	uint32_t nseg;
-	struct an_ro *ro;         /* bytes that cannot change after start: segments without PF_W */
+	struct an_ro *ro; /* bytes that cannot change after start: segments without PF_W */
 	uint32_t nro;
 	const char *soname;
-	struct an_group *group;   /* the certain ones, ascending lowest vaddr; their bytes that are also read
+	struct an_group *group; /* the certain ones, ascending lowest vaddr; their bytes that are also read
 	                             as data are AN_BYTE_KEEP in live_byte */
 	uint32_t ngroup;
 	struct map_opaque *opaque;
 	uint32_t nopaque;
-	uint8_t *live_byte;       /* one byte per vaddr from text_lo: AN_BYTE_* */
+	uint8_t *live_byte; /* one byte per vaddr from text_lo: AN_BYTE_* */
 	uint32_t text_lo, text_hi;
-	void *priv;               /* elf.c, discover.c */
+	void *priv; /* elf.c, discover.c */
 };
 /* live_byte values: what may be done with a byte of the original text. */
-enum { AN_BYTE_KEEP = 0,   /* unknown, data, opaque code: never touched */
-       AN_BYTE_CODE = 1,   /* part of a certain group's instruction */
-       AN_BYTE_PAD = 2 };  /* padding between functions: free for islands and longer patches */
+enum {
+	AN_BYTE_KEEP = 0, /* unknown, data, opaque code: never touched */
+	AN_BYTE_CODE = 1, /* part of a certain group's instruction */
+	AN_BYTE_PAD = 2
+}; /* padding between functions: free for islands and longer patches */
 
 /* elf.c */
 struct module *elf_open(const char *path, char *err, size_t errlen);
@@ -172,29 +183,29 @@ struct an_group *group_at(const struct module *m, uint32_t vaddr, uint32_t *bloc
 /* ---- the plan: what the copy logs, in stream order, and the decoder's ops --------------- */
 
 enum plan_what {
-	LOG_REG,     /* low `w` bytes of GPR `reg` */
-	LOG_SETCC,   /* one byte: condition `reg` (x86 cc) of the flags as they stand */
-	LOG_EA,      /* 8 bytes: effective address of the insn's memory operand number `reg`
+	LOG_REG, /* low `w` bytes of GPR `reg` */
+	LOG_SETCC, /* one byte: condition `reg` (x86 cc) of the flags as they stand */
+	LOG_EA, /* 8 bytes: effective address of the insn's memory operand number `reg`
 	                (index into Zydis' operand array, explicit or implicit; rsp-based implicit
 	                operands: `disp` is the offset from rsp before the instruction) */
-	LOG_KMASK,   /* 8 bytes: mask register k`reg`, zero-extended */
-	LOG_VEC,     /* `w` bytes (16, 32, 64 or 8: low half) of vector register `reg` */
-	LOG_RCXZ,    /* one byte: 1 if rcx (w = 8) or ecx (w = 4) is zero: jrcxz; loop*: see emit.c */
-	LOG_TARGET,  /* 4 bytes: (target of this indirect jump/ret) - bias is not computed here: low
+	LOG_KMASK, /* 8 bytes: mask register k`reg`, zero-extended */
+	LOG_VEC, /* `w` bytes (16, 32, 64 or 8: low half) of vector register `reg` */
+	LOG_RCXZ, /* one byte: 1 if rcx (w = 8) or ecx (w = 4) is zero: jrcxz; loop*: see emit.c */
+	LOG_TARGET, /* 4 bytes: (target of this indirect jump/ret) - bias is not computed here: low
 	                4 bytes of the register or memory operand; 8 bytes when w == 8 */
 };
 enum plan_when {
-	AT_BLOCK,   /* at the block's start (insn = its first), before anything else of it */
-	AT_BEFORE,  /* before the instruction */
-	AT_AFTER,   /* after it */
-	AT_ENTRY,   /* in the indirect entry stub of the block, after the mark */
-	AT_RESYNC,  /* in the resync stub, after mark and rsp */
-	AT_STUB,    /* return site: in its stub (STUB_RELOAD or STUB_RETURN), after the mark if there is
+	AT_BLOCK, /* at the block's start (insn = its first), before anything else of it */
+	AT_BEFORE, /* before the instruction */
+	AT_AFTER, /* after it */
+	AT_ENTRY, /* in the indirect entry stub of the block, after the mark */
+	AT_RESYNC, /* in the resync stub, after mark and rsp */
+	AT_STUB, /* return site: in its stub (STUB_RELOAD or STUB_RETURN), after the mark if there is
 	               one, before the stub joins the block; a fall-through does not pass it. So in the
 	               stream stub logs come first, the block's AT_BLOCK logs second */
 };
 struct plan_log {
-	uint32_t insn;  /* index in the group; AT_ENTRY/AT_RESYNC/AT_STUB/AT_BLOCK: first insn of the block */
+	uint32_t insn; /* index in the group; AT_ENTRY/AT_RESYNC/AT_STUB/AT_BLOCK: first insn of the block */
 	uint8_t when, what, reg, w;
 	int32_t disp;
 };
@@ -204,13 +215,13 @@ struct plan_log {
 struct plan {
 	struct plan_log *log;
 	uint32_t nlog;
-	struct sem_op *op;      /* group-relative op indices in control ops; block i's ops start at blockop[i];
+	struct sem_op *op; /* group-relative op indices in control ops; block i's ops start at blockop[i];
 	                           direct callees: TAKEN = 0x80000000 | index into group->callee, resolved
 	                           by the map writer */
 	uint32_t nop;
-	uint32_t *blockop;      /* nblock entries */
-	uint32_t *entryop;      /* nblock: program of the ENTRY/RESYNC site, AN_NONE if the block has none */
-	uint32_t *retop;        /* nblock: where a return to this block goes on (its RMARK and AT_STUB logs
+	uint32_t *blockop; /* nblock entries */
+	uint32_t *entryop; /* nblock: program of the ENTRY/RESYNC site, AN_NONE if the block has none */
+	uint32_t *retop; /* nblock: where a return to this block goes on (its RMARK and AT_STUB logs
 	                           included): MAP_LEADER_RETURN's ops; AN_NONE if not a return site. Equals
 	                           blockop where nothing but the call leads to the block */
 };
@@ -242,22 +253,29 @@ uint32_t live_after(const struct an_group *g, uint32_t insn);
 struct emitted {
 	uint8_t *text;
 	uint32_t ntext;
-	struct map_fixup *fix;     /* copy_off relative to text */
+	struct map_fixup *fix; /* copy_off relative to text */
 	uint32_t nfix;
-	struct emit_ref *ref;      /* rel32 to other groups' direct entries, resolved when placed */
+	struct emit_ref *ref; /* rel32 to other groups' direct entries, resolved when placed */
 	uint32_t nref;
-	struct map_xlat *xlat;     /* copy_off relative to text */
+	struct map_xlat *xlat; /* copy_off relative to text */
 	uint32_t nxlat;
-	uint32_t *block_off;       /* per block: body (direct entry for entry blocks) */
-	uint32_t *stub_off;        /* per block: what the original text jumps to (entry, return, target,
+	uint32_t *block_off; /* per block: body (direct entry for entry blocks) */
+	uint32_t *stub_off; /* per block: what the original text jumps to (entry, return, target,
 	                              resync stub), AN_NONE if nothing lands there from outside */
-	uint32_t *call_live;       /* insn indices of calls executed in the original text */
+	uint32_t *call_live; /* insn indices of calls executed in the original text */
 	uint32_t ncall_live;
-	struct emit_site *site;    /* marks used, to be numbered by the map writer */
+	struct emit_site *site; /* marks used, to be numbered by the map writer */
 	uint32_t nsite;
-	uint64_t logbytes;         /* sum of bytes logged at all sites, for --stats */
+	uint64_t logbytes; /* sum of bytes logged at all sites, for --stats */
 };
-struct emit_ref { uint32_t text_off, group, block; };   /* rel32 field at text_off */
-struct emit_site { uint32_t block; uint32_t kind; uint32_t *mark_off; uint32_t nmark; };
+struct emit_ref {
+	uint32_t text_off, group, block;
+}; /* rel32 field at text_off */
+struct emit_site {
+	uint32_t block;
+	uint32_t kind;
+	uint32_t *mark_off;
+	uint32_t nmark;
+};
 
 #endif

@@ -21,13 +21,16 @@ struct cut {
 	struct gr *gr;
 	struct vg v;
 	struct flow f;
-	int64_t *freq;   /* per block: how often it runs */
-	uint32_t *node;  /* of op k at k, of in i at nop + i: its near side << 1 | has a far side */
-	uint32_t extra;  /* next free node */
-	uint32_t to;     /* node whose operands are being linked */
-	struct { uint32_t node, insn, block; uint8_t kind, rec; } *root;
+	int64_t *freq; /* per block: how often it runs */
+	uint32_t *node; /* of op k at k, of in i at nop + i: its near side << 1 | has a far side */
+	uint32_t extra; /* next free node */
+	uint32_t to; /* node whose operands are being linked */
+	struct {
+		uint32_t node, insn, block;
+		uint8_t kind, rec;
+	} * root;
 	uint32_t nroot, caproot;
-	bool build;      /* second pass: edges, not demands */
+	bool build; /* second pass: edges, not demands */
 };
 enum { ROOT_EA, ROOT_CTL };
 enum { SRC, SINK };
@@ -76,7 +79,8 @@ static void root(struct cut *c, uint32_t ref, unsigned w, uint32_t to)
 }
 
 /* paid_root - a node that can be logged itself for `cost`: returns it */
-static uint32_t paid_root(struct cut *c, uint8_t kind, uint32_t insn, uint32_t block, uint8_t rec, int64_t cost)
+static uint32_t paid_root(struct cut *c, uint8_t kind, uint32_t insn, uint32_t block, uint8_t rec,
+			  int64_t cost)
 {
 	if (!c->build)
 		return 0;
@@ -139,8 +143,9 @@ static void roots_insn(struct cut *c, uint32_t bi, uint32_t i)
 		} else if (gr_has_slot2(op)) {
 			for (int j = 0; j < 4; j++)
 				root(c, c->v.src[k][j], 8, SINK);
-		} else if (gr_is_value(op) && (op->dst == SEM_RSP || op->dst == SEM_FSBASE ||
-			   op->dst == SEM_GSBASE || (op->dst == SEM_DF && gr->writes_df))) {
+		} else if (gr_is_value(op) &&
+			   (op->dst == SEM_RSP || op->dst == SEM_FSBASE || op->dst == SEM_GSBASE ||
+			    (op->dst == SEM_DF && gr->writes_df))) {
 			root(c, k, 8, SINK);
 		}
 	}
@@ -270,8 +275,8 @@ static void in_node(struct cut *c, uint32_t i)
 		bool provided = gr->g->sum->needs >> in->var & 1;
 
 		/* once an activation; only direct callers may know it without logging it */
-		side += !gr->round1 ? provided ? 1 : in->nw * w :
-			in->nw * (gr->g->sum->callers ? CUT_ONCE / 2 : CUT_ONCE);
+		side += !gr->round1 ? provided ? 1 : in->nw * w
+				    : in->nw * (gr->g->sum->callers ? CUT_ONCE / 2 : CUT_ONCE);
 	}
 	if (from & VG_MARK)
 		side += in->nw;
@@ -290,7 +295,8 @@ static void decide(struct cut *c)
 		gr->in[i].ea = 0;
 		gr->in[i].logged = 0;
 		for (uint32_t k = gr->in[i].op; k < gr->in[i + 1].op; k++)
-			if (c->v.nw[k] && gr->op[k].op != SEM_STORE && gr->op[k].dst < SEM_NGPR && is_cut(c, k))
+			if (c->v.nw[k] && gr->op[k].op != SEM_STORE && gr->op[k].dst < SEM_NGPR &&
+			    is_cut(c, k))
 				gr->in[i].logged |= 1u << gr->op[k].dst;
 	}
 	for (uint32_t i = 0; i < c->v.nin; i++)

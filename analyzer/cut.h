@@ -10,31 +10,34 @@
 /* ---- value graph (graph_ssa.c): SSA on registers, flags, lanes and slots ------------------- */
 
 #define VG_NVAR (SEM_NREGS + GR_NSLOT) /* variable: a register, or SEM_NREGS + slot */
-#define VG_IN 0x80000000u              /* a reference is an op, or VG_IN | index into in[] */
+#define VG_IN 0x80000000u /* a reference is an op, or VG_IN | index into in[] */
 #define VG_NOREF 0xffffffffu
 
-struct vg_in {       /* a variable at the start of a block, or on the way to a class of jump tables */
-	uint32_t block;  /* block, or nblock + class */
+struct vg_in { /* a variable at the start of a block, or on the way to a class of jump tables */
+	uint32_t block; /* block, or nblock + class */
 	uint16_t var;
-	uint8_t nw;      /* bytes demanded */
+	uint8_t nw; /* bytes demanded */
 };
-struct vg_out { uint32_t op; uint16_t var; };
+struct vg_out {
+	uint32_t op;
+	uint16_t var;
+};
 
 struct vg {
 	struct gr *gr;
-	uint32_t (*src)[4];     /* per op: where a, b, the third operand and the slot come from */
-	uint8_t *nw;            /* per op: bytes demanded of what it defines */
+	uint32_t (*src)[4]; /* per op: where a, b, the third operand and the slot come from */
+	uint8_t *nw; /* per op: bytes demanded of what it defines */
 	struct vg_in *in;
 	uint32_t nin, capin;
-	uint32_t *hash;         /* of in[], open addressing */
+	uint32_t *hash; /* of in[], open addressing */
 	uint32_t nhash;
-	struct vg_out *out;     /* per block: last definitions, by variable */
+	struct vg_out *out; /* per block: last definitions, by variable */
 	uint32_t nout, capout;
-	uint32_t *outfirst;     /* nblock + 1 */
-	uint32_t *class;        /* per table: tables with equal target lists share one */
-	uint32_t *work;         /* references whose operands are to be demanded */
+	uint32_t *outfirst; /* nblock + 1 */
+	uint32_t *class; /* per table: tables with equal target lists share one */
+	uint32_t *work; /* references whose operands are to be demanded */
 	uint32_t nwork, capwork;
-	bool fail;              /* out of memory or over the limit */
+	bool fail; /* out of memory or over the limit */
 };
 
 int vg_open(struct vg *v, struct gr *gr);
@@ -53,7 +56,10 @@ unsigned vg_from(const struct vg *v, uint32_t in);
 #define CUT_INF (1ll << 40)
 #define CUT_ONCE 128 /* weight of what runs once an activation */
 int64_t *cut_freq(const struct gr *gr); /* cut_freq.c */
-struct flow_edge { uint32_t to, next; int64_t cap; };
+struct flow_edge {
+	uint32_t to, next;
+	int64_t cap;
+};
 struct flow {
 	struct flow_edge *e; /* pairs: e ^ 1 is the reverse */
 	uint32_t ne, cape;

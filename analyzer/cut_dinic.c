@@ -32,7 +32,7 @@ void flow_close(struct flow *f)
 
 static void half(struct flow *f, uint32_t from, uint32_t to, int64_t cap)
 {
-	f->e[f->ne] = (struct flow_edge){ to, f->head[from], cap };
+	f->e[f->ne] = (struct flow_edge){to, f->head[from], cap};
 	f->head[from] = f->ne++;
 }
 

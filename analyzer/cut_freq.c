@@ -13,7 +13,9 @@ struct freq {
 	const struct gr *gr;
 	uint32_t *order, n; /* postorder */
 	uint8_t *seen, *dead;
-	struct { uint32_t b, k; } *stack;
+	struct {
+		uint32_t b, k;
+	} * stack;
 };
 
 static uint32_t nsucc(const struct gr *gr, uint32_t b)
@@ -99,9 +101,9 @@ static void spread(const struct freq *f, int64_t *w)
 /* cut_freq - CUT_ONCE times the runs of each block; NULL when out of memory. The caller frees it. */
 int64_t *cut_freq(const struct gr *gr)
 {
-	static const int64_t loop[] = { 1, 10, 100, 1000, 10000 };
+	static const int64_t loop[] = {1, 10, 100, 1000, 10000};
 	uint32_t nb = gr->g->nblock;
-	struct freq f = { .gr = gr };
+	struct freq f = {.gr = gr};
 	int64_t *w = calloc(nb + 1, sizeof(*w));
 
 	f.order = malloc((nb + 1) * sizeof(*f.order));

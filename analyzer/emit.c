@@ -48,12 +48,15 @@ static bool branch_form(const struct dec *d, uint8_t flow)
 
 	switch (flow) {
 	case FLOW_NEXT:
-		return d->in.meta.branch_type == ZYDIS_BRANCH_TYPE_NONE && d->in.meta.category != ZYDIS_CATEGORY_RET &&
-		       d->in.mnemonic != ZYDIS_MNEMONIC_SYSCALL && d->in.meta.category != ZYDIS_CATEGORY_INTERRUPT;
+		return d->in.meta.branch_type == ZYDIS_BRANCH_TYPE_NONE &&
+		       d->in.meta.category != ZYDIS_CATEGORY_RET &&
+		       d->in.mnemonic != ZYDIS_MNEMONIC_SYSCALL &&
+		       d->in.meta.category != ZYDIS_CATEGORY_INTERRUPT;
 	case FLOW_JMP:
 		return one && (op == 0xe9 || op == 0xeb);
 	case FLOW_JCC:
-		return one ? (op >= 0x70 && op <= 0x7f) || (op >= 0xe0 && op <= 0xe3) : op >= 0x80 && op <= 0x8f;
+		return one ? (op >= 0x70 && op <= 0x7f) || (op >= 0xe0 && op <= 0xe3)
+			   : op >= 0x80 && op <= 0x8f;
 	case FLOW_CALL:
 		return one && op == 0xe8;
 	case FLOW_ICALL:
@@ -80,8 +83,9 @@ enum map_reason emit_can(const struct dec *d, const struct an_insn *i)
 	if (i->flow != FLOW_NEXT && i->flow != FLOW_HALT && d->in.operand_width == 16)
 		return MAP_R_UNRELOCATABLE;
 	if ((i->flow == FLOW_ICALL || i->flow == FLOW_IJMP) &&
-	    (d->in.address_width != 64 || (dec_gprs(d) >> X_RSP & 1 && d->op[0].type == ZYDIS_OPERAND_TYPE_REGISTER &&
-					   dec_gpr(d->op[0].reg.value) == X_RSP)))
+	    (d->in.address_width != 64 ||
+	     (dec_gprs(d) >> X_RSP & 1 && d->op[0].type == ZYDIS_OPERAND_TYPE_REGISTER &&
+	      dec_gpr(d->op[0].reg.value) == X_RSP)))
 		return MAP_R_UNRELOCATABLE;
 	if (i->flow == FLOW_NEXT && r15_named(d) && !r15_can(d))
 		return MAP_R_UNRELOCATABLE;
@@ -179,7 +183,7 @@ static void one_block(struct em *e, uint32_t b)
 
 static void count_bytes(struct em *e)
 {
-	static const uint8_t head[] = { [STUB_RETURN] = 1, [STUB_ENTRY] = 12, [STUB_RESYNC] = 12 };
+	static const uint8_t head[] = {[STUB_RETURN] = 1, [STUB_ENTRY] = 12, [STUB_RESYNC] = 12};
 	uint32_t b = 0;
 
 	for (uint32_t i = 0; i < e->p->nlog; i++) {
@@ -273,7 +277,7 @@ static struct emitted *take(struct em *e)
 struct emitted *emit_group(const struct module *m, const struct an_group *g, const struct plan *p,
 			   const char **why)
 {
-	struct em e = { .m = m, .g = g, .p = p, .lv = g->live };
+	struct em e = {.m = m, .g = g, .p = p, .lv = g->live};
 	struct emitted *x = NULL;
 
 	em_init(&e);

@@ -44,13 +44,13 @@ uint32_t dec_gprs(const struct dec *d);
 
 /* live.c's per-group data, in an_group.live. */
 struct live {
-	uint32_t *use, *def;   /* per instruction; def: must be overwritten entirely */
-	uint32_t *before;      /* live before each instruction */
-	uint32_t *bin;         /* live at each block's start */
-	uint32_t own, clob;    /* caller-saved registers that callers must take for overwritten */
-	uint32_t retextra;     /* restored by hand-written code: live at ret */
-	uint32_t ureach;       /* liveret as found so far */
-	uint8_t *emul;         /* per instruction: call emulated in the copy (patch.c) */
+	uint32_t *use, *def; /* per instruction; def: must be overwritten entirely */
+	uint32_t *before; /* live before each instruction */
+	uint32_t *bin; /* live at each block's start */
+	uint32_t own, clob; /* caller-saved registers that callers must take for overwritten */
+	uint32_t retextra; /* restored by hand-written code: live at ret */
+	uint32_t ureach; /* liveret as found so far */
+	uint8_t *emul; /* per instruction: call emulated in the copy (patch.c) */
 	bool done;
 };
 int live_module(struct module *m, int jobs);
@@ -58,8 +58,15 @@ void live_free(struct an_group *g);
 
 /* ---- emit_code.c ---- */
 
-struct branch { uint32_t pos, label; uint8_t op; /* 0xeb, 0x70|cc */ bool rel32; };
-struct lref { uint32_t pos, label; bool rel8; }; /* disp field at pos that names a label */
+struct branch {
+	uint32_t pos, label;
+	uint8_t op; /* 0xeb, 0x70|cc */
+	bool rel32;
+};
+struct lref {
+	uint32_t pos, label;
+	bool rel8;
+}; /* disp field at pos that names a label */
 struct code {
 	uint8_t *b;
 	uint32_t n, cap;
@@ -75,26 +82,26 @@ struct code {
 	uint32_t nref, capref;
 	struct map_xlat *xl;
 	uint32_t nxl, capxl;
-	struct map_xlat cur;   /* state before the next instruction appended */
-	const char *fail;      /* first thing that went wrong */
+	struct map_xlat cur; /* state before the next instruction appended */
+	const char *fail; /* first thing that went wrong */
 };
 void code_free(struct code *c);
 void code_byte(struct code *c, unsigned v);
 void code_bytes(struct code *c, const void *p, uint32_t n);
 void code_u32(struct code *c, uint32_t v);
-void code_insn(struct code *c);     /* an instruction starts here: notes the state */
+void code_insn(struct code *c); /* an instruction starts here: notes the state */
 uint32_t code_label(struct code *c);
 void code_here(struct code *c, uint32_t label);
 void code_jmp(struct code *c, uint32_t label);
 void code_jcc(struct code *c, unsigned cc, uint32_t label);
-void code_jmp_mod(struct code *c, uint32_t vaddr);      /* jmp rel32 to the module */
+void code_jmp_mod(struct code *c, uint32_t vaddr); /* jmp rel32 to the module */
 void code_ref(struct code *c, int cc, uint32_t group, uint32_t block); /* cc < 0: jmp */
 /* disp32 that reaches vaddr from an instruction ending `tail` bytes after the field */
 void code_mod32(struct code *c, uint32_t vaddr, uint32_t tail);
 void code_gs(struct code *c, unsigned op, unsigned reg, uint32_t tcb, bool w); /* op reg,%gs:tcb */
 void code_lea_label(struct code *c, unsigned reg, uint32_t label);
 void code_r15mem(struct code *c, unsigned reg, uint32_t off); /* modrm of reg, off(%r15) */
-void code_advance(struct code *c, uint32_t n);          /* lea n(%r15),%r15 */
+void code_advance(struct code *c, uint32_t n); /* lea n(%r15),%r15 */
 int code_relax(struct code *c); /* final bytes; all offsets translated */
 void *grow(void *p, uint32_t n, uint32_t *cap, size_t size);
 
@@ -106,39 +113,57 @@ struct em {
 	const struct plan *p;
 	const struct live *lv;
 	struct code c;
-	uint32_t *body, *stubl;     /* labels per block */
-	uint32_t *logfirst;         /* nblock + 1: first log of each block */
-	uint32_t *bytes;            /* logged by each block's body */
-	uint32_t *sbytes;           /* logged by each block's stub, mark included */
-	uint32_t *off_in;           /* log offset from r15 at the block's start */
-	uint32_t *nflow;            /* flow predecessors within the copy */
-	uint32_t *one;              /* the flow predecessor when nflow == 1 */
-	uint8_t *root;              /* starts at offset 0 */
+	uint32_t *body, *stubl; /* labels per block */
+	uint32_t *logfirst; /* nblock + 1: first log of each block */
+	uint32_t *bytes; /* logged by each block's body */
+	uint32_t *sbytes; /* logged by each block's stub, mark included */
+	uint32_t *off_in; /* log offset from r15 at the block's start */
+	uint32_t *nflow; /* flow predecessors within the copy */
+	uint32_t *one; /* the flow predecessor when nflow == 1 */
+	uint8_t *root; /* starts at offset 0 */
 	uint8_t *chk_body, *chk_stub;
-	uint8_t *stub;              /* enum stub */
-	uint32_t off;               /* current offset from r15 */
-	uint32_t since;             /* bytes since the last check, for long blocks */
-	struct cold { uint32_t label, resume; uint32_t vaddr; bool saved; uint8_t rot; } *cold;
+	uint8_t *stub; /* enum stub */
+	uint32_t off; /* current offset from r15 */
+	uint32_t since; /* bytes since the last check, for long blocks */
+	struct cold {
+		uint32_t label, resume;
+		uint32_t vaddr;
+		bool saved;
+		uint8_t rot;
+	} * cold;
 	uint32_t ncold, capcold;
-	struct leave { uint32_t label, target, vaddr; } *leave; /* exits to opaque code, out of line */
+	struct leave {
+		uint32_t label, target, vaddr;
+	} * leave; /* exits to opaque code, out of line */
 	uint32_t nleave, capleave;
-	struct pool { uint32_t label, vaddr; } *pool; /* return addresses of emulated calls */
+	struct pool {
+		uint32_t label, vaddr;
+	} * pool; /* return addresses of emulated calls */
 	uint32_t npool, cappool;
-	struct xentry { uint32_t label, join, site, vaddr; } *xent; /* unexpected rsp at an entry */
+	struct xentry {
+		uint32_t label, join, site, vaddr;
+	} * xent; /* unexpected rsp at an entry */
 	uint32_t nxent, capxent;
-	uint8_t *lid;               /* per block: loop that keeps r15 in a register, 0 none, else rot[lid - 1] */
-	struct rot { uint8_t reg; bool write; } *rot;
+	uint8_t *lid; /* per block: loop that keeps r15 in a register, 0 none, else rot[lid - 1] */
+	struct rot {
+		uint8_t reg;
+		bool write;
+	} * rot;
 	uint32_t nrot, caprot;
-	struct edge { uint32_t label, from, to; } *edge; /* into or out of such loops */
+	struct edge {
+		uint32_t label, from, to;
+	} * edge; /* into or out of such loops */
 	uint32_t nedge, capedge;
-	uint8_t cur_rot;            /* register that holds r15 in what is being emitted, or NOREG */
+	uint8_t cur_rot; /* register that holds r15 in what is being emitted, or NOREG */
 	struct emit_site *site;
 	uint32_t nsite, capsite;
 	uint64_t logbytes;
 };
 
 /* A borrowed register. */
-struct scratch { uint8_t reg, slot; /* slot NOREG: was dead */ };
+struct scratch {
+	uint8_t reg, slot; /* slot NOREG: was dead */
+};
 struct scratch scratch_get(struct em *e, uint32_t avoid, uint32_t live);
 void scratch_put(struct em *e, struct scratch s);
 
@@ -205,7 +230,9 @@ int groups_demote(struct module *m, const uint8_t *bad, struct patches *ps);
 int map_write(struct module *m, const char *path, uint32_t flags, int jobs, char *err, size_t errlen);
 int map_dump(const char *path);
 /* what the last map_write did, for --stats */
-struct map_stats { uint64_t copy, logbytes, sites, emulated, islands, jmps, demoted, xlat, ops; };
+struct map_stats {
+	uint64_t copy, logbytes, sites, emulated, islands, jmps, demoted, xlat, ops;
+};
 extern struct map_stats map_stats;
 /* calls fn(arg, i) for all i < n from `jobs` threads */
 void par_for(uint32_t n, int jobs, void (*fn)(void *arg, uint32_t i), void *arg);

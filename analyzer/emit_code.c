@@ -96,7 +96,7 @@ static void branch(struct code *c, uint8_t op, uint32_t label)
 {
 	code_insn(c);
 	c->br = grow(c->br, c->nbr, &c->capbr, sizeof(*c->br));
-	c->br[c->nbr++] = (struct branch){ c->n, label, op, false };
+	c->br[c->nbr++] = (struct branch){c->n, label, op, false};
 	code_byte(c, op);
 	code_byte(c, 0);
 }
@@ -114,7 +114,7 @@ void code_jcc(struct code *c, unsigned cc, uint32_t label)
 void code_mod32(struct code *c, uint32_t vaddr, uint32_t tail)
 {
 	c->fix = grow(c->fix, c->nfix, &c->capfix, sizeof(*c->fix));
-	c->fix[c->nfix++] = (struct map_fixup){ c->n, MAP_FIX_MOD32 };
+	c->fix[c->nfix++] = (struct map_fixup){c->n, MAP_FIX_MOD32};
 	/* the end of the instruction is subtracted when positions are final: tail is kept in the kind */
 	c->fix[c->nfix - 1].kind |= tail << 8;
 	code_u32(c, vaddr);
@@ -137,7 +137,7 @@ void code_ref(struct code *c, int cc, uint32_t group, uint32_t block)
 		code_byte(c, 0x80 | cc);
 	}
 	c->ref = grow(c->ref, c->nref, &c->capref, sizeof(*c->ref));
-	c->ref[c->nref++] = (struct emit_ref){ c->n, group, block };
+	c->ref[c->nref++] = (struct emit_ref){c->n, group, block};
 	code_u32(c, 0);
 }
 
@@ -163,7 +163,7 @@ void code_lea_label(struct code *c, unsigned reg, uint32_t label)
 	code_byte(c, 0x8d);
 	code_byte(c, 0x05 | (reg & 7) << 3);
 	c->lr = grow(c->lr, c->nlr, &c->caplr, sizeof(*c->lr));
-	c->lr[c->nlr++] = (struct lref){ c->n, label, false };
+	c->lr[c->nlr++] = (struct lref){c->n, label, false};
 	code_u32(c, 0);
 }
 

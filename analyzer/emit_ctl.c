@@ -19,7 +19,7 @@
 
 void state(struct em *e, uint32_t vaddr)
 {
-	e->c.cur = (struct map_xlat){ 0, vaddr, 0, e->cur_rot, { NOREG, e->cur_rot } };
+	e->c.cur = (struct map_xlat){0, vaddr, 0, e->cur_rot, {NOREG, e->cur_rot}};
 }
 
 void commit(struct em *e)
@@ -43,7 +43,7 @@ static void mark(struct em *e, unsigned kind, uint32_t site)
 	code_bytes(c, "\x41\xc7", 2); /* movl $imm32,off(%r15) */
 	code_r15mem(c, 0, e->off);
 	c->fix = grow(c->fix, c->nfix, &c->capfix, sizeof(*c->fix));
-	c->fix[c->nfix++] = (struct map_fixup){ c->n, MAP_FIX_MARK };
+	c->fix[c->nfix++] = (struct map_fixup){c->n, MAP_FIX_MARK};
 	code_u32(c, kind | site << RUN_MARK_ID_SHIFT);
 	e->off += 4;
 }
@@ -59,7 +59,7 @@ static void rsp_log(struct em *e)
 static uint32_t new_site(struct em *e, uint32_t b, uint32_t kind)
 {
 	e->site = grow(e->site, e->nsite, &e->capsite, sizeof(*e->site));
-	e->site[e->nsite] = (struct emit_site){ b, kind, NULL, 0 };
+	e->site[e->nsite] = (struct emit_site){b, kind, NULL, 0};
 	return e->nsite++;
 }
 
@@ -93,7 +93,7 @@ static void entry_marks(struct em *e, uint32_t b)
 	}
 	e->xent = grow(e->xent, e->nxent, &e->capxent, sizeof(*e->xent));
 	x = &e->xent[e->nxent++];
-	*x = (struct xentry){ code_label(c), code_label(c), site, e->g->insn[e->g->block[b].first].vaddr };
+	*x = (struct xentry){code_label(c), code_label(c), site, e->g->insn[e->g->block[b].first].vaddr};
 	code_gs(c, 0x39, X_RSP, TCB_EXPECT, true); /* cmp %rsp,%gs:EXPECT */
 	code_jcc(c, 5, x->label);
 	mark(e, RUN_MARK_ENTRY, site);
@@ -108,7 +108,8 @@ void ctl_stub(struct em *e, uint32_t b, bool inl)
 	uint32_t vaddr = e->g->insn[k->first].vaddr;
 	struct code *c = &e->c;
 	uint8_t s = e->stub[b];
-	bool direct = s == STUB_RELOAD && (k->flags & AN_B_RETURN) && !(k->flags & (AN_B_TARGET | AN_B_ANYTARGET));
+	bool direct =
+		s == STUB_RELOAD && (k->flags & AN_B_RETURN) && !(k->flags & (AN_B_TARGET | AN_B_ANYTARGET));
 
 	state(e, vaddr);
 	c->cur.flags = MAP_X_R15_REAL | MAP_X_STUB;
@@ -175,7 +176,7 @@ static void tail(struct em *e, int cc, uint32_t i)
 	}
 	e->leave = grow(e->leave, e->nleave, &e->capleave, sizeof(*e->leave));
 	v = &e->leave[e->nleave++];
-	*v = (struct leave){ code_label(&e->c), target, target };
+	*v = (struct leave){code_label(&e->c), target, target};
 	code_jcc(&e->c, cc, v->label);
 }
 
@@ -186,11 +187,11 @@ static void push_return(struct em *e, uint32_t vaddr)
 
 	e->pool = grow(e->pool, e->npool, &e->cappool, sizeof(*e->pool));
 	p = &e->pool[e->npool++];
-	*p = (struct pool){ code_label(c), vaddr };
+	*p = (struct pool){code_label(c), vaddr};
 	code_insn(c);
 	code_bytes(c, "\xff\x35", 2);
 	c->lr = grow(c->lr, c->nlr, &c->caplr, sizeof(*c->lr));
-	c->lr[c->nlr++] = (struct lref){ c->n, p->label, false };
+	c->lr[c->nlr++] = (struct lref){c->n, p->label, false};
 	code_u32(c, 0);
 }
 
@@ -334,7 +335,7 @@ static void loop_insn(struct em *e, uint32_t b, const struct dec *d, uint32_t i,
 	code_insn(c);
 	code_bytes(c, d->b, d->in.length - 1);
 	c->lr = grow(c->lr, c->nlr, &c->caplr, sizeof(*c->lr));
-	c->lr[c->nlr++] = (struct lref){ c->n, one, true };
+	c->lr[c->nlr++] = (struct lref){c->n, one, true};
 	code_byte(c, 0);
 	for (unsigned taken = 0; taken < 2; taken++) {
 		state(e, taken ? target : d->vaddr + d->in.length);
@@ -411,7 +412,8 @@ void ctl_end(struct em *e, uint32_t b, const struct dec *d, uint32_t i, uint32_t
 	case FLOW_JCC:
 		for (uint32_t l = e->logfirst[b]; l < e->logfirst[b + 1]; l++)
 			log |= e->p->log[l].what == LOG_RCXZ;
-		if (d->in.opcode >= 0xe0 && d->in.opcode <= 0xe3 && d->in.opcode_map == ZYDIS_OPCODE_MAP_DEFAULT)
+		if (d->in.opcode >= 0xe0 && d->in.opcode <= 0xe3 &&
+		    d->in.opcode_map == ZYDIS_OPCODE_MAP_DEFAULT)
 			loop_insn(e, b, d, i, log);
 		else
 			jcc(e, b, d, i);
@@ -459,7 +461,7 @@ void ctl_cold(struct em *e)
 
 		code_here(c, e->pool[i].label);
 		c->fix = grow(c->fix, c->nfix, &c->capfix, sizeof(*c->fix));
-		c->fix[c->nfix++] = (struct map_fixup){ c->n, MAP_FIX_ABS64 };
+		c->fix[c->nfix++] = (struct map_fixup){c->n, MAP_FIX_ABS64};
 		code_bytes(c, &v, 8);
 	}
 }

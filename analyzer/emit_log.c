@@ -77,7 +77,8 @@ static void lea(struct em *e, const struct dec *d, const ZydisDecodedOperand *o,
 		code_mod32(c, d->vaddr + d->in.length + (uint32_t)disp, 0);
 		return;
 	}
-	if (o->mem.base == ZYDIS_REGISTER_NONE && o->mem.index == ZYDIS_REGISTER_NONE && disp != (int32_t)disp) {
+	if (o->mem.base == ZYDIS_REGISTER_NONE && o->mem.index == ZYDIS_REGISTER_NONE &&
+	    disp != (int32_t)disp) {
 		code_insn(c);
 		code_byte(c, 0x48 | (s & 8 ? 1 : 0)); /* movabs */
 		code_byte(c, 0xb8 | (s & 7));
@@ -112,7 +113,9 @@ void emit_load_operand(struct em *e, const struct dec *d, unsigned reg)
 {
 	const ZydisDecodedOperand *o = &d->op[0];
 	struct code *c = &e->c;
-	uint8_t seg = o->mem.segment == ZYDIS_REGISTER_FS ? 0x64 : o->mem.segment == ZYDIS_REGISTER_GS ? 0x65 : 0;
+	uint8_t seg = o->mem.segment == ZYDIS_REGISTER_FS   ? 0x64
+		      : o->mem.segment == ZYDIS_REGISTER_GS ? 0x65
+							    : 0;
 	uint32_t at;
 
 	/* the operand's encoding is mov's with another opcode and reg field: 8b /r for ff /2, ff /4 */
@@ -150,7 +153,8 @@ static void log_target(struct em *e, const struct dec *d, unsigned w, uint32_t l
 	s = scratch_get(e, dec_gprs(d) & live, live);
 	if (d->in.meta.category == ZYDIS_CATEGORY_RET) {
 		code_insn(c);
-		code_bytes(c, (uint8_t[]){ 0x48 | (s.reg & 8 ? 4 : 0), 0x8b, 0x04 | (s.reg & 7) << 3, 0x24 }, 4);
+		code_bytes(c, (uint8_t[]){0x48 | (s.reg & 8 ? 4 : 0), 0x8b, 0x04 | (s.reg & 7) << 3, 0x24},
+			   4);
 	} else if (r == (int)R15) {
 		code_gs(c, 0x8b, s.reg, TCB_R15, true);
 	} else {
@@ -166,7 +170,7 @@ static void log_target(struct em *e, const struct dec *d, unsigned w, uint32_t l
 static void log_k(struct em *e, unsigned k)
 {
 	code_insn(&e->c);
-	code_bytes(&e->c, (uint8_t[]){ 0xc4, 0xc1, 0xf8, 0x91 }, 4);
+	code_bytes(&e->c, (uint8_t[]){0xc4, 0xc1, 0xf8, 0x91}, 4);
 	code_r15mem(&e->c, k, e->off);
 }
 
@@ -227,7 +231,7 @@ void emit_log(struct em *e, const struct plan_log *l, const struct dec *d, uint3
 		break;
 	case LOG_SETCC:
 		code_insn(c);
-		code_bytes(c, (uint8_t[]){ 0x41, 0x0f, 0x90 | (l->reg & 15) }, 3);
+		code_bytes(c, (uint8_t[]){0x41, 0x0f, 0x90 | (l->reg & 15)}, 3);
 		code_r15mem(c, 0, e->off);
 		break;
 	case LOG_EA:

@@ -66,7 +66,9 @@ uint32_t flow_succ(const struct em *e, uint32_t b, uint32_t *out, uint32_t max)
 }
 
 /* all successors in one array: start[b] .. start[b + 1] */
-struct flow { uint32_t *to, *start; };
+struct flow {
+	uint32_t *to, *start;
+};
 
 static void flow_build(struct em *e, struct flow *f)
 {
@@ -103,7 +105,11 @@ static uint32_t weight(const struct em *e, uint32_t b)
 
 /* ---- cycles: Tarjan's algorithm, explicit stack ---- */
 
-struct scc { uint32_t *idx, *low, *stk, *it, *call; uint8_t *on; uint32_t n, sp, next; };
+struct scc {
+	uint32_t *idx, *low, *stk, *it, *call;
+	uint8_t *on;
+	uint32_t n, sp, next;
+};
 
 static bool scc_close(struct em *e, const struct flow *f, struct scc *t, uint32_t v)
 {
@@ -172,7 +178,7 @@ static bool scc_from(struct em *e, const struct flow *f, struct scc *t, uint32_t
 static void cut_cycles(struct em *e, const struct flow *f)
 {
 	uint32_t nb = e->g->nblock;
-	struct scc t = { 0 };
+	struct scc t = {0};
 	uint32_t *mem = malloc((size_t)nb * 5 * 4 + nb);
 	bool found;
 
@@ -272,7 +278,8 @@ static void offsets(struct em *e)
 
 		e->root[b] = e->nflow[b] != 1 || e->chk_body[b] || entry || e->stub[b] != STUB_NONE;
 		e->off_in[b] = e->root[b] ? 0 : AN_NONE;
-		if (e->stub[b] != STUB_NONE && e->stub[b] != STUB_PLAIN && !e->nflow[b] && !entry && !e->chk_body[b])
+		if (e->stub[b] != STUB_NONE && e->stub[b] != STUB_PLAIN && !e->nflow[b] && !entry &&
+		    !e->chk_body[b])
 			e->off_in[b] = e->sbytes[b];
 	}
 	while (again) {
@@ -345,7 +352,7 @@ static void flags_back(struct em *e)
 	code_insn(c);
 	code_bytes(c, "\x04\x7f", 2); /* add $0x7f,%al */
 	code_insn(c);
-	code_byte(c, 0x9e);           /* sahf */
+	code_byte(c, 0x9e); /* sahf */
 	c->cur.flags &= ~MAP_X_FLAGS_SAVED;
 	code_gs(c, 0x8b, X_RAX, slot_off(e), true);
 	c->cur.spill[slot(e)] = NOREG;
@@ -360,12 +367,12 @@ void space_check(struct em *e, uint32_t vaddr, uint32_t live)
 
 	e->cold = grow(e->cold, e->ncold, &e->capcold, sizeof(*e->cold));
 	k = &e->cold[e->ncold++];
-	*k = (struct cold){ code_label(c), code_label(c), vaddr, save, e->cur_rot };
+	*k = (struct cold){code_label(c), code_label(c), vaddr, save, e->cur_rot};
 	if (save) {
 		code_gs(c, 0x89, X_RAX, slot_off(e), true);
 		c->cur.spill[slot(e)] = X_RAX;
 		code_insn(c);
-		code_byte(c, 0x9f);              /* lahf */
+		code_byte(c, 0x9f); /* lahf */
 		code_bytes(c, "\x0f\x90\xc0", 3); /* seto %al */
 		code_gs(c, 0x89, X_RAX, TCB_FLAGS, true);
 		c->cur.flags |= MAP_X_FLAGS_SAVED;

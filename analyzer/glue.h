@@ -12,28 +12,28 @@
 
 /* What the original text's patch at a block's address leads to. */
 enum stub {
-	STUB_NONE,    /* nobody lands here from outside: no patch, the bytes are dead */
-	STUB_PLAIN,   /* target of exact tables only: straight to the block, r15 is LP */
-	STUB_RELOAD,  /* r15 = LP again: return site of a direct call (no mark), in-group candidates
+	STUB_NONE, /* nobody lands here from outside: no patch, the bytes are dead */
+	STUB_PLAIN, /* target of exact tables only: straight to the block, r15 is LP */
+	STUB_RELOAD, /* r15 = LP again: return site of a direct call (no mark), in-group candidates
 	                 of inexact jumps */
-	STUB_RETURN,  /* return site with a RET mark */
-	STUB_ENTRY,   /* ENTRY or ENTRYX mark */
-	STUB_RESYNC,  /* RESYNC mark: landing pads, returns-twice sites, and any block that would
+	STUB_RETURN, /* return site with a RET mark */
+	STUB_ENTRY, /* ENTRY or ENTRYX mark */
+	STUB_RESYNC, /* RESYNC mark: landing pads, returns-twice sites, and any block that would
 	                 need two different stubs (an entry that is also something else included) */
 };
 
 enum callkind {
-	CALL_DIRECT,  /* relocated callee, all of whose exits are known: SEM_CALL, return STUB_RELOAD */
-	CALL_TAILX,   /* relocated callee that may leave by an indirect jump: SEM_CALL, STUB_RETURN */
-	CALL_EXT,     /* SEM_CALLX, STUB_RETURN */
+	CALL_DIRECT, /* relocated callee, all of whose exits are known: SEM_CALL, return STUB_RELOAD */
+	CALL_TAILX, /* relocated callee that may leave by an indirect jump: SEM_CALL, STUB_RETURN */
+	CALL_EXT, /* SEM_CALLX, STUB_RETURN */
 };
 
 enum jumpkind {
-	JUMP_PLAIN,   /* exact table, all targets STUB_PLAIN: SEM_IJMP, r15 stays LP */
-	JUMP_RELOAD,  /* stays in the group, r15 given back: SEM_IJMP; all targets STUB_RELOAD/PLAIN-as-RELOAD */
-	JUMP_MIXED,   /* may stay or leave: target is a root (8 bytes if logged); SEM_IJMP where the decoder
+	JUMP_PLAIN, /* exact table, all targets STUB_PLAIN: SEM_IJMP, r15 stays LP */
+	JUMP_RELOAD, /* stays in the group, r15 given back: SEM_IJMP; all targets STUB_RELOAD/PLAIN-as-RELOAD */
+	JUMP_MIXED, /* may stay or leave: target is a root (8 bytes if logged); SEM_IJMP where the decoder
 	                 goes to the leader if there is one of this group, else expects a mark */
-	JUMP_LEAVES,  /* SEM_JMPX */
+	JUMP_LEAVES, /* SEM_JMPX */
 };
 
 enum stub glue_stub(const struct module *m, const struct an_group *g, uint32_t block);

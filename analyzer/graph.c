@@ -18,39 +18,105 @@ bool gr_is_value(const struct sem_op *op)
 
 /* how an op's operands and its imm are read */
 enum shape {
-	S_NONE,  /* no register operand */
-	S_AB,    /* a, b (or imm), w bytes */
-	S_LOW,   /* as S_AB; low bytes of the result depend only on low bytes of the operands */
-	S_FULL,  /* a, b in full */
-	S_ABI,   /* a, b, and the register imm in full */
+	S_NONE, /* no register operand */
+	S_AB, /* a, b (or imm), w bytes */
+	S_LOW, /* as S_AB; low bytes of the result depend only on low bytes of the operands */
+	S_FULL, /* a, b in full */
+	S_ABI, /* a, b, and the register imm in full */
 	S_ABOLD, /* a, b, and the register imm & 0xffff (old flags) in full */
-	S_DIV,   /* a, b, and the register imm, w bytes */
-	S_INS, S_INSH, S_CRC, S_SHLL,
+	S_DIV, /* a, b, and the register imm, w bytes */
+	S_INS,
+	S_INSH,
+	S_CRC,
+	S_SHLL,
 };
 
 static enum shape shape_of(uint8_t code)
 {
 	switch (code) {
-	case SEM_IMM: case SEM_MODADDR: case SEM_UNK: case SEM_LOG: case SEM_LOGSX: return S_NONE;
-	case SEM_MOV: case SEM_ADD: case SEM_SUB: case SEM_AND: case SEM_OR: case SEM_XOR:
-	case SEM_NOT: case SEM_NEG: case SEM_MUL: return S_LOW;
-	case SEM_SHL: return S_SHLL;
-	case SEM_INS: return S_INS;
-	case SEM_INSH: return S_INSH;
-	case SEM_CRC32: return S_CRC;
-	case SEM_EXTH: case SEM_LEA: case SEM_COND: case SEM_LOAD: case SEM_LOADRO: case SEM_BEXTR:
-	case SEM_BZHI: return S_FULL;
-	case SEM_SEL: case SEM_FC_ADC: case SEM_FC_SBB: case SEM_FR_ADC: case SEM_FR_SBB: return S_ABI;
-	case SEM_RCL: case SEM_RCR: case SEM_FC_RCL: case SEM_FC_RCR: case SEM_SHLD: case SEM_SHRD:
-	case SEM_FC_SHL: case SEM_FC_SHR: case SEM_FC_SAR:
-	case SEM_FR_SHL: case SEM_FR_SHR: case SEM_FR_SAR: return S_ABOLD;
-	case SEM_UDIV: case SEM_UREM: case SEM_SDIV: case SEM_SREM: return S_DIV;
-	case SEM_SX: case SEM_ROL: case SEM_ROR: case SEM_SAR: case SEM_SHR: case SEM_UMULH:
-	case SEM_SMULH: case SEM_BSWAP: case SEM_TZCNT: case SEM_LZCNT: case SEM_POPCNT:
-	case SEM_PEXT: case SEM_PDEP: case SEM_CMPEQ: case SEM_FC_ADD: case SEM_FC_SUB:
-	case SEM_FC_BT: case SEM_FC_NZ: case SEM_FR_ADD: case SEM_FR_SUB: case SEM_FR_LOGIC:
-	case SEM_FR_INC: case SEM_FR_DEC: case SEM_FR_Z: return S_AB;
-	default: return S_FULL; /* bsf, bsr (old destination), and whatever is added later */
+	case SEM_IMM:
+	case SEM_MODADDR:
+	case SEM_UNK:
+	case SEM_LOG:
+	case SEM_LOGSX:
+		return S_NONE;
+	case SEM_MOV:
+	case SEM_ADD:
+	case SEM_SUB:
+	case SEM_AND:
+	case SEM_OR:
+	case SEM_XOR:
+	case SEM_NOT:
+	case SEM_NEG:
+	case SEM_MUL:
+		return S_LOW;
+	case SEM_SHL:
+		return S_SHLL;
+	case SEM_INS:
+		return S_INS;
+	case SEM_INSH:
+		return S_INSH;
+	case SEM_CRC32:
+		return S_CRC;
+	case SEM_EXTH:
+	case SEM_LEA:
+	case SEM_COND:
+	case SEM_LOAD:
+	case SEM_LOADRO:
+	case SEM_BEXTR:
+	case SEM_BZHI:
+		return S_FULL;
+	case SEM_SEL:
+	case SEM_FC_ADC:
+	case SEM_FC_SBB:
+	case SEM_FR_ADC:
+	case SEM_FR_SBB:
+		return S_ABI;
+	case SEM_RCL:
+	case SEM_RCR:
+	case SEM_FC_RCL:
+	case SEM_FC_RCR:
+	case SEM_SHLD:
+	case SEM_SHRD:
+	case SEM_FC_SHL:
+	case SEM_FC_SHR:
+	case SEM_FC_SAR:
+	case SEM_FR_SHL:
+	case SEM_FR_SHR:
+	case SEM_FR_SAR:
+		return S_ABOLD;
+	case SEM_UDIV:
+	case SEM_UREM:
+	case SEM_SDIV:
+	case SEM_SREM:
+		return S_DIV;
+	case SEM_SX:
+	case SEM_ROL:
+	case SEM_ROR:
+	case SEM_SAR:
+	case SEM_SHR:
+	case SEM_UMULH:
+	case SEM_SMULH:
+	case SEM_BSWAP:
+	case SEM_TZCNT:
+	case SEM_LZCNT:
+	case SEM_POPCNT:
+	case SEM_PEXT:
+	case SEM_PDEP:
+	case SEM_CMPEQ:
+	case SEM_FC_ADD:
+	case SEM_FC_SUB:
+	case SEM_FC_BT:
+	case SEM_FC_NZ:
+	case SEM_FR_ADD:
+	case SEM_FR_SUB:
+	case SEM_FR_LOGIC:
+	case SEM_FR_INC:
+	case SEM_FR_DEC:
+	case SEM_FR_Z:
+		return S_AB;
+	default:
+		return S_FULL; /* bsf, bsr (old destination), and whatever is added later */
 	}
 }
 
@@ -58,7 +124,7 @@ static int put(struct gr_use *u, int n, unsigned reg, unsigned w)
 {
 	if (reg >= SEM_NREGS)
 		return n;
-	u[n] = (struct gr_use){ (uint16_t)reg, (uint8_t)(w == 2 ? 4 : w) };
+	u[n] = (struct gr_use){(uint16_t)reg, (uint8_t)(w == 2 ? 4 : w)};
 	return n + 1;
 }
 
@@ -155,8 +221,9 @@ static void note_mem(struct gr_insn *gi, const ZydisDecodedInstruction *in, cons
 			   o[i].mem.type == ZYDIS_MEMOP_TYPE_MEM &&
 			   in->meta.category != ZYDIS_CATEGORY_STRINGOP) {
 			gi->ea_op = (uint8_t)i;
-			gi->ea_seg = o[i].mem.segment == ZYDIS_REGISTER_FS ? SEM_FSBASE :
-				     o[i].mem.segment == ZYDIS_REGISTER_GS ? SEM_GSBASE : 0;
+			gi->ea_seg = o[i].mem.segment == ZYDIS_REGISTER_FS   ? SEM_FSBASE
+				     : o[i].mem.segment == ZYDIS_REGISTER_GS ? SEM_GSBASE
+									     : 0;
 		}
 	}
 }

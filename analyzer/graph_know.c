@@ -25,7 +25,7 @@ int gr_op_uses(const struct gr *gr, uint32_t k, unsigned nw, struct gr_use u[4])
 	const struct sem_op *op = &gr->op[k];
 
 	if (gr->note[k].flags & GN_SELF) {
-		u[0] = (struct gr_use){ SEM_FSBASE, 8 };
+		u[0] = (struct gr_use){SEM_FSBASE, 8};
 		return 1;
 	}
 	if (op->dst >= SEM_NGPR)

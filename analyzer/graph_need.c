@@ -14,10 +14,21 @@
 static unsigned zero_width(const struct sem_op *op)
 {
 	switch (op->op) {
-	case SEM_COND: case SEM_CMPEQ:
+	case SEM_COND:
+	case SEM_CMPEQ:
 		return 1;
-	case SEM_INS: case SEM_INSH: case SEM_LEA: case SEM_SEL: case SEM_UNK: case SEM_IMM:
-	case SEM_MODADDR: case SEM_SX: case SEM_BEXTR: case SEM_BZHI: case SEM_BSF: case SEM_BSR:
+	case SEM_INS:
+	case SEM_INSH:
+	case SEM_LEA:
+	case SEM_SEL:
+	case SEM_UNK:
+	case SEM_IMM:
+	case SEM_MODADDR:
+	case SEM_SX:
+	case SEM_BEXTR:
+	case SEM_BZHI:
+	case SEM_BSF:
+	case SEM_BSR:
 		return 8;
 	default:
 		return op->w ? op->w : 8;
@@ -50,7 +61,8 @@ unsigned gr_logwidth(const struct gr *gr, uint32_t i, uint32_t k, unsigned nw, b
 			if (j == gr->in[i].op)
 				goto out;
 			j--;
-		} while ((gr->note[j].flags & GN_SLOT2) || !gr_is_value(&gr->op[j]) || gr->op[j].dst != op->a);
+		} while ((gr->note[j].flags & GN_SLOT2) || !gr_is_value(&gr->op[j]) ||
+			 gr->op[j].dst != op->a);
 		k = j;
 	}
 out:
@@ -115,7 +127,8 @@ void gr_out(struct gr *gr, uint32_t bi, struct gr_set *n)
 		if (b->succ[1] != AN_NONE)
 			gr_or(n, &gr->b[b->succ[1]].need);
 		break;
-	case FLOW_JMP: case FLOW_JCC:
+	case FLOW_JMP:
+	case FLOW_JCC:
 		if (b->succ[0] != AN_NONE)
 			gr_or(n, &gr->b[b->succ[0]].need);
 		else
@@ -139,7 +152,8 @@ void gr_out(struct gr *gr, uint32_t bi, struct gr_set *n)
 			callee_needs(gr, last, n);
 		from_return(gr, bi, n);
 		break;
-	case FLOW_ICALL: case FLOW_SYSCALL:
+	case FLOW_ICALL:
+	case FLOW_SYSCALL:
 		from_return(gr, bi, n);
 		break;
 	default:
@@ -239,9 +253,9 @@ void gr_back_block(struct gr *gr, uint32_t bi, struct gr_set *n, bool mark)
 	for (uint32_t i = b->first + b->n; i-- > b->first;) {
 		uint32_t rec = nrecs(gr, i);
 
-		for (uint32_t k = gr->in[i + 1].op; k-- > gr->in[i].op;) {
+		for (uint32_t k = gr->in [i + 1].op; k-- > gr->in[i].op;) {
 			if (mark)
-				gr->note[k].flags &= (uint16_t)~(GN_EMIT | GN_LOG);
+				gr->note[k].flags &= (uint16_t) ~(GN_EMIT | GN_LOG);
 			if (gr->note[k].flags & GN_SLOT2)
 				continue;
 			rec -= gr->op[k].op == SEM_REC;

@@ -72,7 +72,7 @@ static uint32_t in_ref(struct vg *v, uint32_t block, unsigned var)
 		v->fail = true;
 		return VG_NOREF;
 	}
-	v->in[v->nin] = (struct vg_in){ block, (uint16_t)var, 0 };
+	v->in[v->nin] = (struct vg_in){block, (uint16_t)var, 0};
 	v->hash[k] = v->nin;
 	return VG_IN | v->nin++;
 }
@@ -112,10 +112,10 @@ static void scan_block(struct vg *v, uint32_t bi, uint32_t *cur, uint32_t *epoch
 	const struct an_block *b = &gr->g->block[bi];
 	uint32_t first = v->nout;
 
-	for (uint32_t k = gr->in[b->first].op; k < gr->in[b->first + b->n].op; k++) {
+	for (uint32_t k = gr->in [b->first].op; k < gr->in[b->first + b->n].op; k++) {
 		const struct sem_op *op = &gr->op[k];
 		const struct gr_note *n = &gr->note[k];
-		uint16_t reg[4] = { op->a, op->b, sem_third(op), SEM_NONE };
+		uint16_t reg[4] = {op->a, op->b, sem_third(op), SEM_NONE};
 		unsigned def = VG_NVAR;
 
 		if (n->flags & GN_SLOT2)
@@ -137,8 +137,9 @@ static void scan_block(struct vg *v, uint32_t bi, uint32_t *cur, uint32_t *epoch
 				reg[3] = SEM_NREGS + n->slot;
 		}
 		for (int j = 0; j < 4; j++)
-			v->src[k][j] = reg[j] >= VG_NVAR || always_known(reg[j]) ? VG_NOREF :
-				       epoch[reg[j]] == bi + 1 ? cur[reg[j]] : in_ref(v, bi, reg[j]);
+			v->src[k][j] = reg[j] >= VG_NVAR || always_known(reg[j]) ? VG_NOREF
+				       : epoch[reg[j]] == bi + 1		 ? cur[reg[j]]
+										 : in_ref(v, bi, reg[j]);
 		if (def < VG_NVAR) {
 			cur[def] = k;
 			epoch[def] = bi + 1;
@@ -151,7 +152,7 @@ static void scan_block(struct vg *v, uint32_t bi, uint32_t *cur, uint32_t *epoch
 			v->fail = true;
 			return;
 		}
-		v->out[v->nout++] = (struct vg_out){ cur[var], (uint16_t)var };
+		v->out[v->nout++] = (struct vg_out){cur[var], (uint16_t)var};
 	}
 	qsort(v->out + first, v->nout - first, sizeof(*v->out), by_var);
 }

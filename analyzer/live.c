@@ -25,11 +25,14 @@
 #include "sem_lift.h"
 
 #define ALL (GPR_ALL | FLAGS_BIT)
-#define ARGS (1u << X_RDI | 1u << X_RSI | 1u << X_RDX | 1u << X_RCX | 1u << 8 | 1u << 9 | 1u << X_RAX | \
-	      1u << 10 | 1u << X_RSP)
+#define ARGS                                                                                                 \
+	(1u << X_RDI | 1u << X_RSI | 1u << X_RDX | 1u << X_RCX | 1u << 8 | 1u << 9 | 1u << X_RAX |           \
+	 1u << 10 | 1u << X_RSP)
 #define RET_ABI ((GPR_ALL & ~CALLER_SAVED) | 1u << X_RAX | 1u << X_RDX)
 
-struct lm { struct module *m; };
+struct lm {
+	struct module *m;
+};
 
 static struct live *L(const struct an_group *g)
 {
@@ -60,7 +63,8 @@ static uint32_t reads(const struct dec *d)
 	uint32_t use = sem_gpr_read(&d->in, d->op) & ALL;
 	bool tested = d->in.cpu_flags && (d->in.cpu_flags->tested & 0x8d5);
 
-	if (!tested && d->in.meta.category != ZYDIS_CATEGORY_FLAGOP && d->in.meta.category != ZYDIS_CATEGORY_PUSH)
+	if (!tested && d->in.meta.category != ZYDIS_CATEGORY_FLAGOP &&
+	    d->in.meta.category != ZYDIS_CATEGORY_PUSH)
 		use &= ~FLAGS_BIT;
 	return use;
 }
@@ -270,7 +274,7 @@ static void solve(struct df *f)
 
 static void reach_group(struct module *m, struct an_group *g, uint8_t *dirty)
 {
-	struct df f = { m, g, calloc(g->nblock + 1, 4), 0, 0, true };
+	struct df f = {m, g, calloc(g->nblock + 1, 4), 0, 0, true};
 
 	if (!f.bin)
 		abort();
@@ -339,7 +343,7 @@ static uint32_t fill(struct df *f)
 int live_group(const struct module *m, struct an_group *g)
 {
 	struct live *l = g->live;
-	struct df f = { m, g, l->bin, 0, 0, false };
+	struct df f = {m, g, l->bin, 0, 0, false};
 	uint32_t more;
 
 	do {
@@ -394,7 +398,7 @@ static void bottom_up(struct module *m)
 
 int live_module(struct module *m, int jobs)
 {
-	struct lm a = { m };
+	struct lm a = {m};
 
 	for (uint32_t gi = 0; gi < m->ngroup; gi++) {
 		struct an_group *g = &m->group[gi];

@@ -27,8 +27,8 @@ static const void *sect(const struct dump *d, int s, size_t size, uint32_t *n)
 
 static const char *reg(unsigned r)
 {
-	static const char *const name[16] = { "rax", "rcx", "rdx", "rbx", "rsp", "rbp", "rsi", "rdi",
-					      "r8", "r9", "r10", "r11", "r12", "r13", "r14", "r15" };
+	static const char *const name[16] = {"rax", "rcx", "rdx", "rbx", "rsp", "rbp", "rsi", "rdi",
+					     "r8",  "r9",  "r10", "r11", "r12", "r13", "r14", "r15"};
 
 	return r < 16 ? name[r] : "-";
 }
@@ -51,8 +51,7 @@ static void line(const struct dump *d, const ZydisFormatter *f, const ZydisDecod
 	const uint8_t *copy = d->file + d->h->sect[MAP_COPY].off;
 	char text[128];
 
-	ZydisFormatterFormatInstruction(f, in, op, in->operand_count_visible, text, sizeof(text), off,
-					NULL);
+	ZydisFormatterFormatInstruction(f, in, op, in->operand_count_visible, text, sizeof(text), off, NULL);
 	printf("%s", text);
 	while (*fi < d->nfix && d->fix[*fi].copy_off < off + in->length) {
 		const struct map_fixup *x = &d->fix[(*fi)++];
@@ -113,7 +112,7 @@ static void copy_text(const struct dump *d)
 
 static void patches(const struct dump *d)
 {
-	static const char *const kind[] = { "jmp", "jmp8", "call", "int3" };
+	static const char *const kind[] = {"jmp", "jmp8", "call", "int3"};
 	uint32_t n;
 	const struct map_patch *p = sect(d, MAP_PATCHES, sizeof(*p), &n);
 
@@ -124,7 +123,7 @@ static void patches(const struct dump *d)
 
 int map_dump(const char *path)
 {
-	struct dump d = { 0 };
+	struct dump d = {0};
 	FILE *f = fopen(path, "rb");
 	long n;
 

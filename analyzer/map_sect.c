@@ -55,7 +55,7 @@ static void put_copy(struct mw *w, uint32_t gi)
 		memset(add(c, NULL, base - c->n), 0xcc, base - c->n);
 	t = add(c, x->text, x->ntext);
 	for (uint32_t i = 0; i < x->nfix; i++) {
-		struct map_fixup f = { base + x->fix[i].copy_off, x->fix[i].kind };
+		struct map_fixup f = {base + x->fix[i].copy_off, x->fix[i].kind};
 		uint8_t *p = t + x->fix[i].copy_off;
 		uint32_t v;
 
@@ -69,7 +69,8 @@ static void put_copy(struct mw *w, uint32_t gi)
 	}
 	for (uint32_t i = 0; i < x->nref; i++) {
 		const struct emit_ref *r = &x->ref[i];
-		uint32_t v = w->base[r->group] + w->em[r->group]->block_off[r->block] - (base + r->text_off + 4);
+		uint32_t v =
+			w->base[r->group] + w->em[r->group]->block_off[r->block] - (base + r->text_off + 4);
 
 		memcpy(t + r->text_off, &v, 4);
 	}
@@ -151,14 +152,18 @@ static int put_ops(struct mw *w, uint32_t gi)
 static void put_blocks(struct mw *w, uint32_t gi)
 {
 	const struct an_group *g = &w->m->group[gi];
-	struct map_group mg = { AN_NONE, string(w, g->name), w->blockbase[gi], g->nblock, 0 };
+	struct map_group mg = {AN_NONE, string(w, g->name), w->blockbase[gi], g->nblock, 0};
 	uint32_t group = w->sect[MAP_GROUPS].n / sizeof(mg);
 
 	for (uint32_t b = 0; b < g->nblock; b++) {
 		const struct an_block *k = &g->block[b];
-		struct map_block mb = { block_vaddr(g, b), w->opbase[gi] + w->plan[gi]->blockop[b],
-					(uint32_t)w->sect[MAP_INSNLEN].n, (uint16_t)k->n, (uint16_t)k->flags, group,
-					w->base[gi] + w->em[gi]->block_off[b] };
+		struct map_block mb = {block_vaddr(g, b),
+				       w->opbase[gi] + w->plan[gi]->blockop[b],
+				       (uint32_t)w->sect[MAP_INSNLEN].n,
+				       (uint16_t)k->n,
+				       (uint16_t)k->flags,
+				       group,
+				       w->base[gi] + w->em[gi]->block_off[b]};
 
 		if ((k->flags & AN_B_ENTRY) && mb.vaddr < mg.vaddr)
 			mg.vaddr = mb.vaddr;
@@ -179,7 +184,7 @@ static int put_sites(struct mw *w, uint32_t gi, uint32_t *site_of)
 	memset(site_of, 0xff, g->nblock * 4);
 	for (uint32_t i = 0; i < x->nsite; i++) {
 		uint32_t b = x->site[i].block, op = w->plan[gi]->entryop[b];
-		struct map_site s = { block_vaddr(g, b), x->site[i].kind, w->opbase[gi] + op };
+		struct map_site s = {block_vaddr(g, b), x->site[i].kind, w->opbase[gi] + op};
 
 		if (op == AN_NONE)
 			return -1;
@@ -198,7 +203,7 @@ static void put_leaders(struct mw *w, uint32_t gi, const uint32_t *site_of)
 
 	for (uint32_t b = 0; b < g->nblock; b++) {
 		const struct an_block *k = &g->block[b];
-		struct map_leader l = { block_vaddr(g, b), w->opbase[gi] + p->blockop[b], 0 };
+		struct map_leader l = {block_vaddr(g, b), w->opbase[gi] + p->blockop[b], 0};
 		bool after = k->first && g->insn[k->first - 1].flow == FLOW_SYSCALL;
 
 		if (k->flags & (AN_B_TARGET | AN_B_ANYTARGET))
@@ -261,7 +266,7 @@ static void put_module(struct mw *w)
 		qsort(w->sect[MAP_OPAQUE].p, m->nopaque, sizeof(struct map_opaque), by_first);
 	add(&w->sect[MAP_SEGS], m->seg, m->nseg * sizeof(*m->seg));
 	for (uint32_t i = 0; i < m->nro; i++) {
-		struct map_rodata r = { m->ro[i].vaddr, m->ro[i].size, w->sect[MAP_ROBYTES].n };
+		struct map_rodata r = {m->ro[i].vaddr, m->ro[i].size, w->sect[MAP_ROBYTES].n};
 
 		add(&w->sect[MAP_RODATA], &r, sizeof(r));
 		add(&w->sect[MAP_ROBYTES], m->ro[i].bytes, m->ro[i].size);
@@ -283,7 +288,8 @@ int sect_all(struct mw *w, char *err, size_t errlen)
 		put_copy(w, gi);
 		put_blocks(w, gi);
 		if (put_ops(w, gi) || put_sites(w, gi, site_of)) {
-			snprintf(err, errlen, "group at %x: plan and copy disagree", m->group[gi].insn[0].vaddr);
+			snprintf(err, errlen, "group at %x: plan and copy disagree",
+				 m->group[gi].insn[0].vaddr);
 			r = -1;
 		}
 		if (!r)
@@ -292,8 +298,8 @@ int sect_all(struct mw *w, char *err, size_t errlen)
 	free(site_of);
 	if (r)
 		return r;
-	qsort(w->sect[MAP_FIXUPS].p, w->sect[MAP_FIXUPS].n / sizeof(struct map_fixup), sizeof(struct map_fixup),
-	      by_first);
+	qsort(w->sect[MAP_FIXUPS].p, w->sect[MAP_FIXUPS].n / sizeof(struct map_fixup),
+	      sizeof(struct map_fixup), by_first);
 	if (w->sect[MAP_LEADERS].n)
 		qsort(w->sect[MAP_LEADERS].p, w->sect[MAP_LEADERS].n / sizeof(struct map_leader),
 		      sizeof(struct map_leader), by_first);

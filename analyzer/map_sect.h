@@ -7,14 +7,17 @@
 
 #include "emit.h"
 
-struct buf { uint8_t *p; size_t n, cap; };
+struct buf {
+	uint8_t *p;
+	size_t n, cap;
+};
 
 struct mw {
 	struct module *m;
 	uint32_t flags;
 	struct plan **plan;
 	struct emitted **em;
-	const char **why;      /* per group: why it could not be emitted */
+	const char **why; /* per group: why it could not be emitted */
 	struct patches ps;
 	uint32_t *base, *opbase, *blockbase, *sitebase; /* per group: first copy byte, op, block, site */
 	uint32_t ncopy, nop, nblock, ninsn, nsite, name;

@@ -140,7 +140,7 @@ static int put_sections(struct mw *w, FILE *f, struct map_head *h)
 		struct buf *b = &w->sect[s];
 		uint64_t pad = -b->n & 63;
 
-		h->sect[s] = (struct map_sect){ off, b->n, XXH3_64bits(b->p, b->n) };
+		h->sect[s] = (struct map_sect){off, b->n, XXH3_64bits(b->p, b->n)};
 		if ((b->n && fwrite(b->p, 1, b->n, f) != b->n) || (pad && fwrite(zero, 1, pad, f) != pad))
 			return -1;
 		off += b->n + pad;
@@ -220,7 +220,7 @@ static void *zero(size_t n)
 
 int map_write(struct module *m, const char *path, uint32_t flags, int jobs, char *err, size_t errlen)
 {
-	struct mw w = { .m = m, .flags = flags };
+	struct mw w = {.m = m, .flags = flags};
 	size_t n = m->ngroup + 1;
 	int r = 1;
 

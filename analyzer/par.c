@@ -5,7 +5,11 @@
 #include <pthread.h>
 #include "emit.h"
 
-struct par { uint32_t next, n; void (*fn)(void *, uint32_t); void *arg; };
+struct par {
+	uint32_t next, n;
+	void (*fn)(void *, uint32_t);
+	void *arg;
+};
 
 static void *work(void *v)
 {
@@ -19,7 +23,7 @@ static void *work(void *v)
 
 void par_for(uint32_t n, int jobs, void (*fn)(void *arg, uint32_t i), void *arg)
 {
-	struct par p = { 0, n, fn, arg };
+	struct par p = {0, n, fn, arg};
 	pthread_t t[64];
 	int k = 0;
 

@@ -24,18 +24,20 @@ enum { FREE, TAKEN, START, CALL }; /* patches.used */
 
 struct point {
 	uint32_t vaddr, at, group, block;
-	uint32_t island;  /* AN_NONE: five bytes at `at` */
-	uint8_t state;    /* 0 unplaced, 1 placed, 2 needs an island, 3 impossible */
+	uint32_t island; /* AN_NONE: five bytes at `at` */
+	uint8_t state; /* 0 unplaced, 1 placed, 2 needs an island, 3 impossible */
 };
 
-struct site { uint32_t vaddr, end, group, insn; }; /* a call executed in the original text */
+struct site {
+	uint32_t vaddr, end, group, insn;
+}; /* a call executed in the original text */
 
 struct pp {
 	struct module *m;
 	struct patches *ps;
 	struct site *site;
 	uint32_t nsite;
-	uint8_t *bad;      /* per group: enum map_reason */
+	uint8_t *bad; /* per group: enum map_reason */
 };
 
 static uint8_t *use_at(const struct pp *p, uint32_t v)
@@ -196,13 +198,13 @@ static void collect_group(struct pp *p, uint32_t gi)
 	for (uint32_t b = 0; b < g->nblock; b++)
 		if (glue_stub(p->m, g, b) != STUB_NONE)
 			p->ps->pt[p->ps->npt++] =
-				(struct point){ g->insn[g->block[b].first].vaddr, 0, gi, b, AN_NONE, 0 };
+				(struct point){g->insn[g->block[b].first].vaddr, 0, gi, b, AN_NONE, 0};
 	for (uint32_t i = 0; i < g->ninsn; i++) {
 		const struct an_insn *n = &g->insn[i];
 
 		if (n->flow != FLOW_CALL && n->flow != FLOW_ICALL)
 			continue;
-		p->site[p->nsite++] = (struct site){ n->vaddr, n->vaddr + n->len, gi, i };
+		p->site[p->nsite++] = (struct site){n->vaddr, n->vaddr + n->len, gi, i};
 		memset(use_at(p, n->vaddr), CALL, n->len);
 	}
 }
@@ -316,10 +318,11 @@ int groups_demote(struct module *m, const uint8_t *bad, struct patches *ps)
 		ps->ndemoted++;
 		g->reason = bad[gi];
 		for (uint32_t r = 0; r < g->nrange; r++)
-			o[n++] = (struct map_opaque){ g->range[r].start, g->range[r].end, bad[gi], 0 };
+			o[n++] = (struct map_opaque){g->range[r].start, g->range[r].end, bad[gi], 0};
 		for (uint32_t i = 0; i < g->ninsn; i++)
 			if (g->insn[i].vaddr >= m->text_lo && g->insn[i].vaddr + g->insn[i].len <= m->text_hi)
-				memset(&m->live_byte[g->insn[i].vaddr - m->text_lo], AN_BYTE_KEEP, g->insn[i].len);
+				memset(&m->live_byte[g->insn[i].vaddr - m->text_lo], AN_BYTE_KEEP,
+				       g->insn[i].len);
 		g->ncallee = 0;
 	}
 	m->nopaque = n;
@@ -357,7 +360,7 @@ static void can(void *arg, uint32_t gi)
 
 int patch_plan(struct module *m, struct patches *ps, int jobs)
 {
-	struct pp p = { .m = m, .ps = ps };
+	struct pp p = {.m = m, .ps = ps};
 	int r = 0;
 
 	free(ps->used);
@@ -382,7 +385,7 @@ int patch_plan(struct module *m, struct patches *ps, int jobs)
 static void add(struct patches *ps, uint32_t vaddr, uint32_t kind, uint32_t arg)
 {
 	ps->p = grow(ps->p, ps->n, &ps->cap, sizeof(*ps->p));
-	ps->p[ps->n++] = (struct map_patch){ vaddr, kind, arg };
+	ps->p[ps->n++] = (struct map_patch){vaddr, kind, arg};
 }
 
 static void retarget(struct module *m, struct patches *ps, uint32_t gi, struct emitted *const *em,
@@ -396,7 +399,8 @@ static void retarget(struct module *m, struct patches *ps, uint32_t gi, struct e
 		const struct an_insn *n = &g->insn[c->insn];
 
 		if (n->flow == FLOW_CALL && !(l->emul && l->emul[c->insn]))
-			add(ps, n->vaddr + n->len - 4, MAP_PATCH_CALL, base[c->group] + em[c->group]->block_off[c->block]);
+			add(ps, n->vaddr + n->len - 4, MAP_PATCH_CALL,
+			    base[c->group] + em[c->group]->block_off[c->block]);
 	}
 }
 
@@ -417,7 +421,8 @@ int patch_write(struct module *m, struct patches *ps, struct emitted *const *em,
 		if (m->group[gi].reason == MAP_OK)
 			retarget(m, ps, gi, em, base);
 	for (uint32_t v = 0, n, len = m->text_hi - m->text_lo; v < len; v += n) {
-		for (n = 0; v + n < len && m->live_byte[v + n] == AN_BYTE_CODE && ps->used[v + n] == FREE; n++)
+		for (n = 0; v + n < len && m->live_byte[v + n] == AN_BYTE_CODE && ps->used[v + n] == FREE;
+		     n++)
 			;
 		if (n)
 			add(ps, m->text_lo + v, MAP_PATCH_INT3, n);

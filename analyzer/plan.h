@@ -38,7 +38,9 @@
 #define GR_NSLOT (GR_WORDS * 64 - GR_SLOT)
 _Static_assert(SEM_NREGS <= GR_X2, "register bits end before the extension bits");
 
-struct gr_set { uint64_t w[GR_WORDS]; };
+struct gr_set {
+	uint64_t w[GR_WORDS];
+};
 
 static inline bool gr_has(const struct gr_set *s, unsigned bit)
 {
@@ -97,49 +99,52 @@ static inline bool gr_and(struct gr_set *d, const struct gr_set *s)
 
 #define GR_NOSLOT 0xffu
 enum {
-	GN_SLOT2 = 1,  /* second 16-byte slot of the op before: not an op */
-	GN_STACK = 2,  /* REC, LOAD, STORE: address is frame base + off */
-	GN_RO = 4,     /* LOAD of bytes that never change: becomes SEM_LOADRO */
-	GN_SELF = 8,   /* LOAD of fs:0, which holds the fs base: becomes a copy of it */
-	GN_COMP = 16,  /* computable: every operand is loggable or computable */
-	GN_EMIT = 32,  /* the decoder executes it */
-	GN_EA = 64,    /* REC: base from a logged effective address */
-	GN_LOG = 128,  /* result: the general register it defines is logged after the instruction */
+	GN_SLOT2 = 1, /* second 16-byte slot of the op before: not an op */
+	GN_STACK = 2, /* REC, LOAD, STORE: address is frame base + off */
+	GN_RO = 4, /* LOAD of bytes that never change: becomes SEM_LOADRO */
+	GN_SELF = 8, /* LOAD of fs:0, which holds the fs base: becomes a copy of it */
+	GN_COMP = 16, /* computable: every operand is loggable or computable */
+	GN_EMIT = 32, /* the decoder executes it */
+	GN_EA = 64, /* REC: base from a logged effective address */
+	GN_LOG = 128, /* result: the general register it defines is logged after the instruction */
 	GN_COUNT = 256, /* rep cmps, scas: the temporary that holds rcx afterwards; logged as rcx */
 };
 struct gr_note {
 	uint16_t flags;
-	uint8_t base;        /* SP_ENTRY or SP_ALIGN with GN_STACK */
-	uint8_t slot;        /* LOAD, STORE: slot number or GR_NOSLOT */
-	uint8_t nw;          /* GN_LOG: bytes of the register that are needed */
+	uint8_t base; /* SP_ENTRY or SP_ALIGN with GN_STACK */
+	uint8_t slot; /* LOAD, STORE: slot number or GR_NOSLOT */
+	uint8_t nw; /* GN_LOG: bytes of the register that are needed */
 	int32_t off;
 };
 
 struct gr_insn {
-	uint32_t op;         /* first op; ops end where the next instruction's begin */
-	uint8_t cc;          /* jcc: condition code, 0xff if none (loop, jrcxz) */
-	uint8_t ea_op;       /* Zydis number of the explicit memory operand lea can take, or 0xff */
-	uint8_t ea_seg;      /* SEM_FSBASE or SEM_GSBASE when that operand has the segment, else 0 */
-	uint8_t st_op;       /* Zydis number of a hidden rsp-based memory operand, or 0xff */
-	uint16_t logged;     /* decision: general registers logged after it if needed */
-	uint8_t ea;          /* decision: bit k = record k's address is logged */
+	uint32_t op; /* first op; ops end where the next instruction's begin */
+	uint8_t cc; /* jcc: condition code, 0xff if none (loop, jrcxz) */
+	uint8_t ea_op; /* Zydis number of the explicit memory operand lea can take, or 0xff */
+	uint8_t ea_seg; /* SEM_FSBASE or SEM_GSBASE when that operand has the segment, else 0 */
+	uint8_t st_op; /* Zydis number of a hidden rsp-based memory operand, or 0xff */
+	uint16_t logged; /* decision: general registers logged after it if needed */
+	uint8_t ea; /* decision: bit k = record k's address is logged */
 };
 
-struct gr_slot { int32_t off; uint8_t base, w; };
+struct gr_slot {
+	int32_t off;
+	uint8_t base, w;
+};
 
 /* decisions per block, and facts found on the way */
 struct gr_block {
-	struct gr_set need;  /* needed at the start, before AT_BLOCK logs are read */
-	struct gr_set out;   /* needed at the end */
+	struct gr_set need; /* needed at the start, before AT_BLOCK logs are read */
+	struct gr_set out; /* needed at the end */
 	struct gr_set logneed; /* of gr_branches: what AT_BLOCK logs give */
-	struct gr_set know;  /* unloggable things computable at the start */
-	uint16_t blklog;     /* decision: general registers logged at the start if needed */
-	uint16_t blkforce;   /* and those that have to be */
-	uint8_t ctl_log;     /* branch or target is logged, not computed */
-	uint8_t ctl_can;     /* condition or target is computable at all */
-	uint8_t stub;        /* enum stub */
+	struct gr_set know; /* unloggable things computable at the start */
+	uint16_t blklog; /* decision: general registers logged at the start if needed */
+	uint16_t blkforce; /* and those that have to be */
+	uint8_t ctl_log; /* branch or target is logged, not computed */
+	uint8_t ctl_can; /* condition or target is computable at all */
+	uint8_t stub; /* enum stub */
 	uint8_t visited;
-	uint8_t sp_base;     /* rsp at the end, control's own push included: SP_ENTRY, SP_ALIGN, 0 unknown */
+	uint8_t sp_base; /* rsp at the end, control's own push included: SP_ENTRY, SP_ALIGN, 0 unknown */
 	int32_t sp_off;
 };
 
@@ -150,17 +155,17 @@ struct gr {
 	struct sem_op *op;
 	struct gr_note *note;
 	uint32_t nop, cap;
-	struct gr_insn *in;      /* ninsn + 1 */
+	struct gr_insn *in; /* ninsn + 1 */
 	struct gr_block *b;
 	struct gr_slot slot[GR_NSLOT];
 	uint32_t nslot;
-	bool forward;            /* slots may be forwarded: no stack address escapes */
-	bool lifo;               /* sp_run's verdict */
+	bool forward; /* slots may be forwarded: no stack address escapes */
+	bool lifo; /* sp_run's verdict */
 	bool writes_df;
-	bool round1;             /* summing up: entry needs are free to grow */
-	uint32_t written;        /* general registers its own ops write */
-	uint32_t lost;           /* callee-saved registers not proved restored at some exit */
-	bool broken;             /* an unloggable value was needed: a bug, the group is refused */
+	bool round1; /* summing up: entry needs are free to grow */
+	uint32_t written; /* general registers its own ops write */
+	uint32_t lost; /* callee-saved registers not proved restored at some exit */
+	bool broken; /* an unloggable value was needed: a bug, the group is refused */
 };
 
 /* callee-saved general registers of the System V psABI, 3.2.1, and the caller-saved rest */
@@ -172,7 +177,10 @@ struct gr *gr_open(const struct module *m, const struct an_group *g, uint32_t ma
 void gr_close(struct gr *gr);
 /* operand registers of a value op and the bytes of each that matter when `nw` bytes of the result
  * do; returns their number (at most 4) */
-struct gr_use { uint16_t reg; uint8_t w; };
+struct gr_use {
+	uint16_t reg;
+	uint8_t w;
+};
 int gr_uses(const struct sem_op *op, unsigned nw, struct gr_use u[4]);
 bool gr_is_value(const struct sem_op *op); /* assigns dst */
 bool gr_has_slot2(const struct sem_op *op);

@@ -21,7 +21,8 @@ static bool room(void *arr, uint32_t n, uint32_t *cap, size_t size)
 	return true;
 }
 
-struct sem_op *pe_op(struct pe *e, uint8_t code, unsigned w, unsigned dst, unsigned a, unsigned b, int64_t imm)
+struct sem_op *pe_op(struct pe *e, uint8_t code, unsigned w, unsigned dst, unsigned a, unsigned b,
+		     int64_t imm)
 {
 	static struct sem_op sink;
 	struct sem_op *op = &sink;
@@ -30,7 +31,7 @@ struct sem_op *pe_op(struct pe *e, uint8_t code, unsigned w, unsigned dst, unsig
 		op = &e->p->op[e->p->nop++];
 	else
 		e->nomem = true;
-	*op = (struct sem_op){ code, (uint8_t)w, (uint16_t)dst, (uint16_t)a, (uint16_t)b, imm };
+	*op = (struct sem_op){code, (uint8_t)w, (uint16_t)dst, (uint16_t)a, (uint16_t)b, imm};
 	return op;
 }
 
@@ -40,7 +41,7 @@ void pe_log(struct pe *e, uint32_t insn, uint8_t when, uint8_t what, unsigned re
 		e->nomem = true;
 		return;
 	}
-	e->p->log[e->p->nlog++] = (struct plan_log){ insn, when, what, (uint8_t)reg, (uint8_t)w, disp };
+	e->p->log[e->p->nlog++] = (struct plan_log){insn, when, what, (uint8_t)reg, (uint8_t)w, disp};
 }
 
 void pe_log_reg(struct pe *e, uint32_t insn, uint8_t when, unsigned reg, unsigned w, bool sx, unsigned dst)
@@ -55,7 +56,7 @@ void pe_target(struct pe *e, bool next, enum pe_place place, uint32_t arg)
 		e->nomem = true;
 		return;
 	}
-	e->fix[e->nfix++] = (struct pe_fix){ e->p->nop - 1, arg, (uint8_t)place, next };
+	e->fix[e->nfix++] = (struct pe_fix){e->p->nop - 1, arg, (uint8_t)place, next};
 }
 
 int pe_resolve(struct pe *e)
@@ -74,11 +75,21 @@ int pe_resolve(struct pe *e)
 		uint32_t to;
 
 		switch (f->place) {
-		case PE_BLOCK: to = e->p->blockop[f->arg]; break;
-		case PE_RETURN: to = e->p->retop[f->arg]; break;
-		case PE_HALT: to = halt; break;
-		case PE_CALLEE: to = 0x80000000u | f->arg; break;
-		default: to = jmpx; break;
+		case PE_BLOCK:
+			to = e->p->blockop[f->arg];
+			break;
+		case PE_RETURN:
+			to = e->p->retop[f->arg];
+			break;
+		case PE_HALT:
+			to = halt;
+			break;
+		case PE_CALLEE:
+			to = 0x80000000u | f->arg;
+			break;
+		default:
+			to = jmpx;
+			break;
 		}
 		if (f->next)
 			*imm = (uint32_t)*imm | (uint64_t)to << 32;

@@ -22,7 +22,8 @@ struct pe {
 	bool nomem;
 };
 
-struct sem_op *pe_op(struct pe *e, uint8_t code, unsigned w, unsigned dst, unsigned a, unsigned b, int64_t imm);
+struct sem_op *pe_op(struct pe *e, uint8_t code, unsigned w, unsigned dst, unsigned a, unsigned b,
+		     int64_t imm);
 void pe_log(struct pe *e, uint32_t insn, uint8_t when, uint8_t what, unsigned reg, unsigned w, int32_t disp);
 /* the log and the op that reads it: `w` bytes into register dst */
 void pe_log_reg(struct pe *e, uint32_t insn, uint8_t when, unsigned reg, unsigned w, bool sx, unsigned dst);

@@ -144,7 +144,8 @@ void pe_control(struct pe *e, uint32_t bi)
 	case FLOW_IJMP:
 		ijmp(e, bi, insn);
 		break;
-	case FLOW_CALL: case FLOW_ICALL:
+	case FLOW_CALL:
+	case FLOW_ICALL:
 		call(e, b, insn);
 		break;
 	case FLOW_RET:

@@ -71,9 +71,9 @@ static void roots(struct px *x, bool demand)
 			continue;
 		need = c ? gr->m->group[c->group].sum->needs : 0;
 		for (int r = 0; r < SEM_NGPR + 1; r++) {
-			uint32_t ref = r < SEM_NGPR ? need >> r & 1 ? vg_end(&x->v, bi, r) : VG_NOREF :
-				       gr->b[bi].ctl_can && !gr->b[bi].ctl_log ? vg_end(&x->v, bi, SEM_T0) :
-				       VG_NOREF;
+			uint32_t ref = r < SEM_NGPR ? need >> r & 1 ? vg_end(&x->v, bi, r) : VG_NOREF
+				       : gr->b[bi].ctl_can && !gr->b[bi].ctl_log ? vg_end(&x->v, bi, SEM_T0)
+										 : VG_NOREF;
 
 			if (ref == VG_NOREF)
 				continue;
@@ -89,17 +89,23 @@ static const char *reason(const struct gr *gr, const struct plan_log *l, uint32_
 {
 	*def = VG_NOREF;
 	switch (l->when) {
-	case AT_ENTRY: return "provided by direct callers, unknown to others";
-	case AT_RESYNC: return "control arrives from anywhere";
-	case AT_STUB: return "the callee may have changed it";
-	case AT_BLOCK: return "cheaper where the paths join";
+	case AT_ENTRY:
+		return "provided by direct callers, unknown to others";
+	case AT_RESYNC:
+		return "control arrives from anywhere";
+	case AT_STUB:
+		return "the callee may have changed it";
+	case AT_BLOCK:
+		return "cheaper where the paths join";
 	case AT_BEFORE:
-		return l->what == LOG_SETCC ? "condition on values that are not known" :
-		       l->what == LOG_EA ? "cheaper than the registers it is made of" :
-		       l->what == LOG_TARGET ? "target from memory" : "lanes are not modelled";
+		return l->what == LOG_SETCC    ? "condition on values that are not known"
+		       : l->what == LOG_EA     ? "cheaper than the registers it is made of"
+		       : l->what == LOG_TARGET ? "target from memory"
+					       : "lanes are not modelled";
 	}
-	for (uint32_t k = gr->in[l->insn].op; k < gr->in[l->insn + 1].op; k++)
-		if ((gr->note[k].flags & GN_LOG) && (gr->op[k].dst == l->reg || (gr->note[k].flags & GN_COUNT)))
+	for (uint32_t k = gr->in [l->insn].op; k < gr->in[l->insn + 1].op; k++)
+		if ((gr->note[k].flags & GN_LOG) &&
+		    (gr->op[k].dst == l->reg || (gr->note[k].flags & GN_COUNT)))
 			*def = k;
 	if (*def == VG_NOREF)
 		return "";
@@ -107,29 +113,41 @@ static const char *reason(const struct gr *gr, const struct plan_log *l, uint32_
 		return "cheaper here than what it is computed from";
 	for (uint32_t k = *def + 1; k-- > gr->in[l->insn].op;)
 		if (!(gr->note[k].flags & GN_SLOT2) && gr->op[k].op == SEM_LOAD)
-			return gr->note[k].slot != GR_NOSLOT ? "loaded from a stack slot others may write" :
-							       "loaded from memory";
+			return gr->note[k].slot != GR_NOSLOT ? "loaded from a stack slot others may write"
+							     : "loaded from memory";
 	return "result of an operation that is not modelled";
 }
 
-static const char *const reg_name[] = { "rax", "rcx", "rdx", "rbx", "rsp", "rbp", "rsi", "rdi", "r8", "r9",
-					"r10", "r11", "r12", "r13", "r14", "r15" };
+static const char *const reg_name[] = {"rax", "rcx", "rdx", "rbx", "rsp", "rbp", "rsi", "rdi",
+				       "r8",  "r9",  "r10", "r11", "r12", "r13", "r14", "r15"};
 
 static void print_log(FILE *f, struct px *x, const struct plan_log *l)
 {
-	static const char *const when[] = { "at block", "before", "after", "entry", "resync", "return" };
+	static const char *const when[] = {"at block", "before", "after", "entry", "resync", "return"};
 	const struct an_group *g = x->gr->g;
 	uint32_t def, to = 0;
 	const char *why = reason(x->gr, l, &def);
 
 	fprintf(f, "    %14s log ", when[l->when]);
 	switch (l->what) {
-	case LOG_REG: fprintf(f, "%s:%u", reg_name[l->reg & 15], l->w); break;
-	case LOG_SETCC: fprintf(f, "condition:1"); break;
-	case LOG_EA: fprintf(f, "address:8"); break;
-	case LOG_KMASK: fprintf(f, "k%u:8", l->reg); break;
-	case LOG_VEC: fprintf(f, "vector %u:%u", l->reg, l->w); break;
-	default: fprintf(f, "target:%u", l->w == 8 ? 8 : 4); break;
+	case LOG_REG:
+		fprintf(f, "%s:%u", reg_name[l->reg & 15], l->w);
+		break;
+	case LOG_SETCC:
+		fprintf(f, "condition:1");
+		break;
+	case LOG_EA:
+		fprintf(f, "address:8");
+		break;
+	case LOG_KMASK:
+		fprintf(f, "k%u:8", l->reg);
+		break;
+	case LOG_VEC:
+		fprintf(f, "vector %u:%u", l->reg, l->w);
+		break;
+	default:
+		fprintf(f, "target:%u", l->w == 8 ? 8 : 4);
+		break;
 	}
 	fprintf(f, "  %s", why);
 	if (def != VG_NOREF)
@@ -186,7 +204,7 @@ static void print_group(FILE *f, struct px *x, const struct plan *p)
 
 int plan_explain(FILE *f, const struct module *m, const struct an_group *g, uint32_t mapflags)
 {
-	struct px x = { .gr = NULL };
+	struct px x = {.gr = NULL};
 	struct plan *p = NULL;
 	int bad, r = -1;
 
@@ -215,16 +233,22 @@ out:
 static unsigned log_size(const struct plan_log *l)
 {
 	switch (l->what) {
-	case LOG_REG: case LOG_VEC: return l->w;
-	case LOG_SETCC: case LOG_RCXZ: return 1;
-	case LOG_TARGET: return l->w == 8 ? 8 : 4;
-	default: return 8;
+	case LOG_REG:
+	case LOG_VEC:
+		return l->w;
+	case LOG_SETCC:
+	case LOG_RCXZ:
+		return 1;
+	case LOG_TARGET:
+		return l->w == 8 ? 8 : 4;
+	default:
+		return 8;
 	}
 }
 
 void plan_count(const struct plan *p, const struct an_group *g, struct plan_stats *s)
 {
-	static const double weight[] = { 1, 10, 100, 1000, 10000 };
+	static const double weight[] = {1, 10, 100, 1000, 10000};
 
 	for (uint32_t k = 0; k < p->nlog; k++) {
 		const struct plan_log *l = &p->log[k];
@@ -237,12 +261,25 @@ void plan_count(const struct plan *p, const struct an_group *g, struct plan_stat
 	}
 	for (uint32_t i = 0; i < p->nop; i++)
 		switch (p->op[i].op) {
-		case SEM_RECVEC: case SEM_RECREP: case SEM_RECXS: i++; break;
-		case SEM_JCC: s->jcc_computed++; break;
-		case SEM_JCC_LOG: s->jcc_logged++; break;
-		case SEM_IJMP: s->ijmp_computed++; break;
-		case SEM_IJMP_LOG: s->ijmp_logged++; break;
-		default: break;
+		case SEM_RECVEC:
+		case SEM_RECREP:
+		case SEM_RECXS:
+			i++;
+			break;
+		case SEM_JCC:
+			s->jcc_computed++;
+			break;
+		case SEM_JCC_LOG:
+			s->jcc_logged++;
+			break;
+		case SEM_IJMP:
+			s->ijmp_computed++;
+			break;
+		case SEM_IJMP_LOG:
+			s->ijmp_logged++;
+			break;
+		default:
+			break;
 		}
 	s->ops += p->nop;
 }

@@ -24,7 +24,7 @@ bool pe_ea(const struct gr *gr, uint32_t i, uint32_t k, struct plan_log *l)
 	const struct gr_insn *gi = &gr->in[i];
 	const struct sem_op *op = &gr->op[k];
 
-	*l = (struct plan_log){ i, AT_BEFORE, LOG_EA, 0, 8, 0 };
+	*l = (struct plan_log){i, AT_BEFORE, LOG_EA, 0, 8, 0};
 	if (op->a == SEM_RSP && op->b == SEM_NONE && gi->st_op != 0xff) {
 		l->reg = gi->st_op;
 		l->disp = SEM_REC_DISP(op->imm);
@@ -42,7 +42,10 @@ static bool same_address(const struct sem_op *x, const struct sem_op *y)
 
 /* instructions have few records; enter has up to 64, and they are all on rsp and rbp */
 #define MAXREC 8
-struct recs { uint32_t n, k[MAXREC]; uint8_t temp[MAXREC]; };
+struct recs {
+	uint32_t n, k[MAXREC];
+	uint8_t temp[MAXREC];
+};
 
 static void find_recs(const struct gr *gr, uint32_t i, struct recs *r)
 {
@@ -135,7 +138,7 @@ static void emit_value(struct pe *e, uint32_t k)
 	uint16_t f = e->gr->note[k].flags;
 
 	if (f & GN_SELF) /* the word at the thread pointer holds its own address (ELF TLS ABI, x86-64) */
-		op = (struct sem_op){ SEM_MOV, 8, op.dst, SEM_FSBASE, SEM_NONE, 0 };
+		op = (struct sem_op){SEM_MOV, 8, op.dst, SEM_FSBASE, SEM_NONE, 0};
 	else if (f & GN_RO)
 		op.op = SEM_LOADRO;
 	*pe_op(e, 0, 0, 0, 0, 0, 0) = op;

@@ -87,7 +87,7 @@ static void block(struct pe *e, uint32_t bi)
 
 struct plan *pe_run(struct gr *gr)
 {
-	struct pe e = { .gr = gr };
+	struct pe e = {.gr = gr};
 	uint32_t n = gr->g->nblock;
 
 	e.p = calloc(1, sizeof(*e.p));

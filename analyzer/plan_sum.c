@@ -20,12 +20,14 @@ struct scc {
 	struct module *m;
 	uint32_t *num, *low, *stack, *order;
 	uint32_t nstack, next, norder; /* order: components one after the other, */
-	uint8_t *last;                 /* last[i]: order[i] ends a component */
+	uint8_t *last; /* last[i]: order[i] ends a component */
 	bool *on;
-	struct { uint32_t g, edge; } *walk;
-	uint32_t *changed, *planned;   /* per group: when its summary last changed, was last computed */
-	uint32_t *level, *comp;        /* of components: height above the leaves; first index in order */
-	uint32_t ncomp, *batch;        /* components of the level being done */
+	struct {
+		uint32_t g, edge;
+	} * walk;
+	uint32_t *changed, *planned; /* per group: when its summary last changed, was last computed */
+	uint32_t *level, *comp; /* of components: height above the leaves; first index in order */
+	uint32_t ncomp, *batch; /* components of the level being done */
 	bool nomem;
 };
 
@@ -48,7 +50,9 @@ static int scc_alloc(struct scc *s, struct module *m)
 	s->comp = calloc(n + 1, 4);
 	s->batch = calloc(n, 4);
 	return s->num && s->low && s->stack && s->order && s->last && s->on && s->walk && s->changed &&
-	       s->planned && s->level && s->comp && s->batch ? 0 : -1;
+			       s->planned && s->level && s->comp && s->batch
+		       ? 0
+		       : -1;
 }
 
 static void scc_free(struct scc *s)

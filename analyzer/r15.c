@@ -62,7 +62,7 @@ uint32_t dec_gprs(const struct dec *d)
 
 	for (int i = 0; i < d->in.operand_count; i++) {
 		const ZydisDecodedOperand *o = &d->op[i];
-		int r[2] = { -1, -1 };
+		int r[2] = {-1, -1};
 
 		if (o->type == ZYDIS_OPERAND_TYPE_REGISTER) {
 			r[0] = dec_gpr(o->reg.value);
@@ -207,7 +207,7 @@ static bool same_reg(ZydisRegister r, ZydisRegister q, unsigned s)
 	if (dec_gpr(r) != (int)R15)
 		return r == q;
 	return dec_gpr(q) == (int)s && ZydisRegisterGetWidth(ZYDIS_MACHINE_MODE_LONG_64, r) ==
-	       ZydisRegisterGetWidth(ZYDIS_MACHINE_MODE_LONG_64, q);
+					       ZydisRegisterGetWidth(ZYDIS_MACHINE_MODE_LONG_64, q);
 }
 
 static bool same_operand(const ZydisDecodedOperand *a, const ZydisDecodedOperand *b, unsigned s)
@@ -246,8 +246,8 @@ int r15_patch(const struct dec *d, unsigned s, uint8_t out[16])
 		    patch_mem(d, o, s, out))
 			return -1;
 	}
-	if (decode(out, d->in.length, &in, op) || in.length != d->in.length || in.mnemonic != d->in.mnemonic ||
-	    in.operand_count != d->in.operand_count)
+	if (decode(out, d->in.length, &in, op) || in.length != d->in.length ||
+	    in.mnemonic != d->in.mnemonic || in.operand_count != d->in.operand_count)
 		return -1;
 	for (int i = 0; i < in.operand_count; i++)
 		if (!same_operand(&d->op[i], &op[i], s))
@@ -257,11 +257,12 @@ int r15_patch(const struct dec *d, unsigned s, uint8_t out[16])
 
 struct scratch scratch_get(struct em *e, uint32_t avoid, uint32_t live)
 {
-	static const uint8_t order[] = { 0, 1, 2, 6, 7, 8, 9, 10, 11, 3, 14 };
-	struct scratch s = { NOREG, NOREG };
+	static const uint8_t order[] = {0, 1, 2, 6, 7, 8, 9, 10, 11, 3, 14};
+	struct scratch s = {NOREG, NOREG};
 	struct map_xlat *x = &e->c.cur;
 
-	avoid |= (x->spill[0] != NOREG ? 1u << x->spill[0] : 0) | (x->spill[1] != NOREG ? 1u << x->spill[1] : 0);
+	avoid |= (x->spill[0] != NOREG ? 1u << x->spill[0] : 0) |
+		 (x->spill[1] != NOREG ? 1u << x->spill[1] : 0);
 	if (x->r15_reg != NOREG)
 		avoid |= 1u << x->r15_reg;
 	for (int pass = 0; pass < 2 && s.reg == NOREG; pass++)
@@ -298,17 +299,44 @@ void scratch_put(struct em *e, struct scratch s)
 static bool slot_ok(ZydisMnemonic m)
 {
 	switch (m) {
-	case ZYDIS_MNEMONIC_MOV: case ZYDIS_MNEMONIC_ADD: case ZYDIS_MNEMONIC_SUB: case ZYDIS_MNEMONIC_AND:
-	case ZYDIS_MNEMONIC_OR: case ZYDIS_MNEMONIC_XOR: case ZYDIS_MNEMONIC_CMP: case ZYDIS_MNEMONIC_TEST:
-	case ZYDIS_MNEMONIC_ADC: case ZYDIS_MNEMONIC_SBB: case ZYDIS_MNEMONIC_INC: case ZYDIS_MNEMONIC_DEC:
-	case ZYDIS_MNEMONIC_NEG: case ZYDIS_MNEMONIC_NOT: case ZYDIS_MNEMONIC_IMUL: case ZYDIS_MNEMONIC_SHL:
-	case ZYDIS_MNEMONIC_SHR: case ZYDIS_MNEMONIC_SAR: case ZYDIS_MNEMONIC_MOVZX: case ZYDIS_MNEMONIC_MOVSX:
-	case ZYDIS_MNEMONIC_MOVSXD: case ZYDIS_MNEMONIC_CMOVZ: case ZYDIS_MNEMONIC_CMOVNZ:
-	case ZYDIS_MNEMONIC_CMOVB: case ZYDIS_MNEMONIC_CMOVNB: case ZYDIS_MNEMONIC_CMOVL:
-	case ZYDIS_MNEMONIC_CMOVNL: case ZYDIS_MNEMONIC_CMOVLE: case ZYDIS_MNEMONIC_CMOVNLE:
-	case ZYDIS_MNEMONIC_CMOVBE: case ZYDIS_MNEMONIC_CMOVNBE: case ZYDIS_MNEMONIC_CMOVS:
-	case ZYDIS_MNEMONIC_CMOVNS: case ZYDIS_MNEMONIC_MOVQ: case ZYDIS_MNEMONIC_CVTSI2SD:
-	case ZYDIS_MNEMONIC_SETZ: case ZYDIS_MNEMONIC_SETNZ: case ZYDIS_MNEMONIC_POPCNT:
+	case ZYDIS_MNEMONIC_MOV:
+	case ZYDIS_MNEMONIC_ADD:
+	case ZYDIS_MNEMONIC_SUB:
+	case ZYDIS_MNEMONIC_AND:
+	case ZYDIS_MNEMONIC_OR:
+	case ZYDIS_MNEMONIC_XOR:
+	case ZYDIS_MNEMONIC_CMP:
+	case ZYDIS_MNEMONIC_TEST:
+	case ZYDIS_MNEMONIC_ADC:
+	case ZYDIS_MNEMONIC_SBB:
+	case ZYDIS_MNEMONIC_INC:
+	case ZYDIS_MNEMONIC_DEC:
+	case ZYDIS_MNEMONIC_NEG:
+	case ZYDIS_MNEMONIC_NOT:
+	case ZYDIS_MNEMONIC_IMUL:
+	case ZYDIS_MNEMONIC_SHL:
+	case ZYDIS_MNEMONIC_SHR:
+	case ZYDIS_MNEMONIC_SAR:
+	case ZYDIS_MNEMONIC_MOVZX:
+	case ZYDIS_MNEMONIC_MOVSX:
+	case ZYDIS_MNEMONIC_MOVSXD:
+	case ZYDIS_MNEMONIC_CMOVZ:
+	case ZYDIS_MNEMONIC_CMOVNZ:
+	case ZYDIS_MNEMONIC_CMOVB:
+	case ZYDIS_MNEMONIC_CMOVNB:
+	case ZYDIS_MNEMONIC_CMOVL:
+	case ZYDIS_MNEMONIC_CMOVNL:
+	case ZYDIS_MNEMONIC_CMOVLE:
+	case ZYDIS_MNEMONIC_CMOVNLE:
+	case ZYDIS_MNEMONIC_CMOVBE:
+	case ZYDIS_MNEMONIC_CMOVNBE:
+	case ZYDIS_MNEMONIC_CMOVS:
+	case ZYDIS_MNEMONIC_CMOVNS:
+	case ZYDIS_MNEMONIC_MOVQ:
+	case ZYDIS_MNEMONIC_CVTSI2SD:
+	case ZYDIS_MNEMONIC_SETZ:
+	case ZYDIS_MNEMONIC_SETNZ:
+	case ZYDIS_MNEMONIC_POPCNT:
 		return true;
 	default:
 		return false;
@@ -331,7 +359,8 @@ static int twin(const ZydisDecodedInstruction *in)
 static int slot_form(const struct dec *d, uint8_t out[32])
 {
 	const ZydisDecodedInstruction *in = &d->in;
-	unsigned rm = in->raw.modrm.rm | (in->raw.rex.B ? 8 : 0), reg = in->raw.modrm.reg | (in->raw.rex.R ? 8 : 0);
+	unsigned rm = in->raw.modrm.rm | (in->raw.rex.B ? 8 : 0),
+		 reg = in->raw.modrm.reg | (in->raw.rex.R ? 8 : 0);
 	uint8_t b[16];
 	int n = 0, mo = in->raw.modrm.offset, opo;
 	ZydisDecodedInstruction in2;
@@ -384,7 +413,8 @@ static int slot_form(const struct dec *d, uint8_t out[32])
 			continue;
 		if (rmop < 0 || op2[rmop].size > o->size || op2[rmop].actions != o->actions)
 			return 0;
-		if ((o->actions & ZYDIS_OPERAND_ACTION_MASK_WRITE) && (o->size == 32 || op2[rmop].size != o->size))
+		if ((o->actions & ZYDIS_OPERAND_ACTION_MASK_WRITE) &&
+		    (o->size == 32 || op2[rmop].size != o->size))
 			return 0;
 		if (op2[rmop].size == 128 || ZydisRegisterGetClass(o->reg.value) == ZYDIS_REGCLASS_INVALID)
 			return 0;
@@ -399,7 +429,8 @@ static bool special(struct em *e, const struct dec *d)
 	int32_t imm = (int32_t)d->in.raw.imm[0].value.s;
 	uint8_t op = d->in.opcode;
 
-	if (d->in.encoding != ZYDIS_INSTRUCTION_ENCODING_LEGACY || d->in.opcode_map != ZYDIS_OPCODE_MAP_DEFAULT)
+	if (d->in.encoding != ZYDIS_INSTRUCTION_ENCODING_LEGACY ||
+	    d->in.opcode_map != ZYDIS_OPCODE_MAP_DEFAULT)
 		return false;
 	if (op == 0xbf && d->in.operand_width == 32 && imm >= 0) {
 		if (e) {
@@ -422,8 +453,11 @@ static int dest_scratch(const struct dec *d)
 	int r;
 
 	switch (d->in.mnemonic) {
-	case ZYDIS_MNEMONIC_MOV: case ZYDIS_MNEMONIC_MOVZX: case ZYDIS_MNEMONIC_MOVSX:
-	case ZYDIS_MNEMONIC_MOVSXD: case ZYDIS_MNEMONIC_LEA:
+	case ZYDIS_MNEMONIC_MOV:
+	case ZYDIS_MNEMONIC_MOVZX:
+	case ZYDIS_MNEMONIC_MOVSX:
+	case ZYDIS_MNEMONIC_MOVSXD:
+	case ZYDIS_MNEMONIC_LEA:
 		break;
 	default:
 		return -1;
@@ -432,7 +466,8 @@ static int dest_scratch(const struct dec *d)
 	    d->op[1].type != ZYDIS_OPERAND_TYPE_MEMORY)
 		return -1;
 	r = dec_gpr(d->op[0].reg.value);
-	if (r < 0 || !(BORROWABLE >> r & 1) || dec_gpr(d->op[1].mem.base) == r || dec_gpr(d->op[1].mem.index) == r)
+	if (r < 0 || !(BORROWABLE >> r & 1) || dec_gpr(d->op[1].mem.base) == r ||
+	    dec_gpr(d->op[1].mem.index) == r)
 		return -1;
 	return r;
 }
@@ -474,7 +509,7 @@ void r15_emit(struct em *e, const struct dec *d, uint32_t live)
 		return;
 	}
 	n = acc == 1 ? dest_scratch(d) : -1;
-	s = n >= 0 ? (struct scratch){ n, NOREG } : scratch_get(e, dec_gprs(d) | ~BORROWABLE, live);
+	s = n >= 0 ? (struct scratch){n, NOREG} : scratch_get(e, dec_gprs(d) | ~BORROWABLE, live);
 	if (r15_patch(d, s.reg, out)) {
 		e->c.fail = "an instruction that names r15 has no other encoding";
 		return;

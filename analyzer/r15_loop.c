@@ -21,7 +21,9 @@
 #define ROTATABLE (GPR_ALL & ~(1u << X_RSP | 1u << X_RBP | 1u << 12 | 1u << 13 | 1u << R15))
 #define BODY_MAX 64
 
-struct body { uint32_t b[BODY_MAX], n; };
+struct body {
+	uint32_t b[BODY_MAX], n;
+};
 
 static bool in_body(const struct body *l, uint32_t b)
 {
@@ -38,8 +40,10 @@ static bool plain_end(const struct em *e, uint32_t b)
 	const uint8_t *t = elf_at(e->m, i->vaddr, i->len);
 
 	if (i->flow == FLOW_JCC)
-		return k->succ[0] != AN_NONE && k->succ[1] != AN_NONE && t && (t[0] & 0xfc) != 0xe0 && t[0] != 0x67;
-	return (i->flow == FLOW_NEXT && k->succ[1] != AN_NONE) || (i->flow == FLOW_JMP && k->succ[0] != AN_NONE);
+		return k->succ[0] != AN_NONE && k->succ[1] != AN_NONE && t && (t[0] & 0xfc) != 0xe0 &&
+		       t[0] != 0x67;
+	return (i->flow == FLOW_NEXT && k->succ[1] != AN_NONE) ||
+	       (i->flow == FLOW_JMP && k->succ[0] != AN_NONE);
 }
 
 /* the natural loop of head h: blocks that reach h backwards from its back edges; false: not one */
@@ -126,7 +130,7 @@ static void rotate(struct em *e, uint32_t h)
 		if (!((ROTATABLE & ~regs) >> r & 1) || !encodable(e, &l, r))
 			continue;
 		e->rot = grow(e->rot, e->nrot, &e->caprot, sizeof(*e->rot));
-		e->rot[e->nrot++] = (struct rot){ r, write };
+		e->rot[e->nrot++] = (struct rot){r, write};
 		for (uint32_t i = 0; i < l.n; i++)
 			e->lid[l.b[i]] = e->nrot;
 		return;
@@ -138,7 +142,8 @@ void rot_plan(struct em *e)
 {
 	for (uint32_t depth = 0; depth < 8; depth++)
 		for (uint32_t b = 0; b < e->g->nblock; b++)
-			if ((e->g->block[b].flags & AN_B_LOOPHEAD) && e->g->block[b].depth == depth && !e->lid[b])
+			if ((e->g->block[b].flags & AN_B_LOOPHEAD) && e->g->block[b].depth == depth &&
+			    !e->lid[b])
 				rotate(e, b);
 }
 
@@ -154,7 +159,7 @@ uint32_t rot_label(struct em *e, uint32_t b, uint32_t to)
 			return e->edge[i].label;
 	e->edge = grow(e->edge, e->nedge, &e->capedge, sizeof(*e->edge));
 	x = &e->edge[e->nedge++];
-	*x = (struct edge){ code_label(&e->c), e->lid[b], to };
+	*x = (struct edge){code_label(&e->c), e->lid[b], to};
 	return x->label;
 }
 

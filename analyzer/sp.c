@@ -20,7 +20,7 @@
 #include <stdlib.h>
 #include "sp.h"
 
-static const struct av other = { AV_OTHER, 0, 0 };
+static const struct av other = {AV_OTHER, 0, 0};
 
 static struct av meet(struct av a, struct av b)
 {
@@ -28,7 +28,7 @@ static struct av meet(struct av a, struct av b)
 		return b;
 	if (b.k == AV_TOP)
 		return a;
-	return (struct av){ av_stack(a) || av_stack(b) ? AV_TAINT : AV_OTHER, 0, 0 };
+	return (struct av){av_stack(a) || av_stack(b) ? AV_TAINT : AV_OTHER, 0, 0};
 }
 
 /* meet_into - d = d meet s; true when d changed */
@@ -73,7 +73,7 @@ static void entry_state(struct sp_state *s)
 {
 	memset(s, 0, sizeof(*s));
 	for (int i = 0; i < SEM_NGPR; i++)
-		s->r[i] = (struct av){ AV_REG, (uint8_t)i, 0 };
+		s->r[i] = (struct av){AV_REG, (uint8_t)i, 0};
 }
 
 static void any_state(struct sp_state *s)
@@ -81,7 +81,7 @@ static void any_state(struct sp_state *s)
 	memset(s, 0, sizeof(*s));
 	for (int i = 0; i < SEM_NGPR; i++)
 		s->r[i] = other;
-	s->r[SEM_RSP] = (struct av){ AV_TAINT, 0, 0 };
+	s->r[SEM_RSP] = (struct av){AV_TAINT, 0, 0};
 }
 
 /* Arguments that point into the frame: in registers (the kernel's fourth is r10, psABI A.2.1), or on
@@ -101,8 +101,8 @@ static void escape_args(struct sp *sp, const struct sp_state *s)
  * of which nothing is proved is trusted like an opaque one. */
 static bool moves_rsp(const struct gr *gr, uint32_t insn)
 {
-	const struct an_callee *c = glue_call(gr->m, gr->g, insn) == CALL_EXT ? NULL :
-				    glue_callee(gr->g, insn);
+	const struct an_callee *c =
+		glue_call(gr->m, gr->g, insn) == CALL_EXT ? NULL : glue_callee(gr->g, insn);
 
 	return c && (gr->m->group[c->group].sum->maywrite >> SEM_RSP & 1);
 }
@@ -119,7 +119,7 @@ static void after_call(struct sp *sp, struct sp_state *s, uint32_t insn)
 	if (av_frame(s->r[SEM_RSP]))
 		s->r[SEM_RSP].c += 8;
 	if (moves_rsp(gr, insn))
-		s->r[SEM_RSP] = (struct av){ AV_TAINT, 0, 0 };
+		s->r[SEM_RSP] = (struct av){AV_TAINT, 0, 0};
 	sp->call_changed |= meet_into(sp, &sp->call, s);
 }
 
@@ -129,9 +129,9 @@ static void leave(struct sp *sp, const struct sp_state *s, bool ret)
 	struct gr *gr = sp->gr;
 
 	for (int i = 0; i < SEM_NGPR; i++)
-		if ((GR_CALLEE_SAVED >> i & 1) && !av_same(s->r[i], (struct av){ AV_REG, (uint8_t)i, 0 }))
+		if ((GR_CALLEE_SAVED >> i & 1) && !av_same(s->r[i], (struct av){AV_REG, (uint8_t)i, 0}))
 			gr->lost |= 1u << i;
-	if (!ret || av_same(s->r[SEM_RSP], (struct av){ AV_REG, SEM_RSP, 8 }))
+	if (!ret || av_same(s->r[SEM_RSP], (struct av){AV_REG, SEM_RSP, 8}))
 		return;
 	gr->lifo = false;
 	if (s->r[SEM_RSP].k == AV_REG)
@@ -145,10 +145,15 @@ static bool leaves(const struct gr *gr, uint32_t bi, bool *ret)
 
 	*ret = gr->g->insn[last].flow == FLOW_RET;
 	switch (gr->g->insn[last].flow) {
-	case FLOW_RET: return true;
-	case FLOW_JMP: case FLOW_JCC: return b->succ[0] == AN_NONE;
-	case FLOW_IJMP: return b->table == AN_NONE || !gr->g->table[b->table].exact;
-	default: return false;
+	case FLOW_RET:
+		return true;
+	case FLOW_JMP:
+	case FLOW_JCC:
+		return b->succ[0] == AN_NONE;
+	case FLOW_IJMP:
+		return b->table == AN_NONE || !gr->g->table[b->table].exact;
+	default:
+		return false;
 	}
 }
 
@@ -164,8 +169,9 @@ static void run_block(struct sp *sp, uint32_t bi, struct sp_state *s)
 	for (uint32_t i = b->first; i <= last; i++)
 		sp_insn(sp, s, i);
 	if (sp->note) {
-		gr->b[bi].sp_base = s->r[SEM_RSP].k == AV_ALIGN ? SP_ALIGN :
-				    av_frame(s->r[SEM_RSP]) ? SP_ENTRY : 0;
+		gr->b[bi].sp_base = s->r[SEM_RSP].k == AV_ALIGN ? SP_ALIGN
+				    : av_frame(s->r[SEM_RSP])	? SP_ENTRY
+								: 0;
 		gr->b[bi].sp_off = s->r[SEM_RSP].c;
 	}
 	if (flow == FLOW_CALL || flow == FLOW_ICALL) {
@@ -194,8 +200,7 @@ static void fixpoint(struct sp *sp)
 		for (uint32_t i = 0; i < gr->g->nblock; i++) {
 			const struct an_block *b = &gr->g->block[i];
 
-			if (b->flags & AN_B_LANDING && sp->call.seen &&
-			    meet_into(sp, &sp->in[i], &sp->call))
+			if (b->flags & AN_B_LANDING && sp->call.seen && meet_into(sp, &sp->in[i], &sp->call))
 				gr->b[i].visited = 1;
 			if (!sp->in[i].seen || !gr->b[i].visited)
 				continue;

@@ -11,8 +11,16 @@
 
 #include "plan.h"
 
-enum av_kind { AV_TOP, AV_OTHER, AV_TAINT, AV_REG, AV_ALIGN, AV_MOD, AV_IMM,
-	       AV_IDX /* module address c plus something */ };
+enum av_kind {
+	AV_TOP,
+	AV_OTHER,
+	AV_TAINT,
+	AV_REG,
+	AV_ALIGN,
+	AV_MOD,
+	AV_IMM,
+	AV_IDX /* module address c plus something */
+};
 struct av {
 	uint8_t k, r; /* r: the entry register of AV_REG */
 	int32_t c;
@@ -20,7 +28,11 @@ struct av {
 
 /* a slot that holds an abstract value (a saved register, mostly) */
 #define SP_NSAVE 24
-struct sp_save { int32_t off; uint8_t base; struct av v; };
+struct sp_save {
+	int32_t off;
+	uint8_t base;
+	struct av v;
+};
 
 struct sp_state {
 	struct av r[SEM_NGPR];
@@ -33,11 +45,11 @@ struct sp {
 	struct gr *gr;
 	struct sp_state *in; /* per block */
 	struct sp_state call; /* meet over all call sites: what a landing pad starts from */
-	struct av t[64];     /* of the instruction being looked at: registers and temporaries */
+	struct av t[64]; /* of the instruction being looked at: registers and temporaries */
 	bool call_changed;
-	bool escape;         /* a stack address is used in a way not followed */
-	bool retslot;        /* the return address may be overwritten */
-	bool note;           /* last pass: fill gr->note */
+	bool escape; /* a stack address is used in a way not followed */
+	bool retslot; /* the return address may be overwritten */
+	bool note; /* last pass: fill gr->note */
 };
 
 static inline bool av_same(struct av a, struct av b)

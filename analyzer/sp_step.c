@@ -8,12 +8,12 @@
  */
 #include "sp.h"
 
-static const struct av other = { AV_OTHER, 0, 0 }, taint = { AV_TAINT, 0, 0 };
+static const struct av other = {AV_OTHER, 0, 0}, taint = {AV_TAINT, 0, 0};
 
 static struct av get(struct sp *sp, unsigned reg)
 {
 	if (reg == SEM_NONE)
-		return (struct av){ AV_IMM, 0, 0 };
+		return (struct av){AV_IMM, 0, 0};
 	return reg < 64 ? sp->t[reg] : other;
 }
 
@@ -40,8 +40,7 @@ static struct sp_save *find(struct sp_state *s, uint8_t base, int32_t off)
 static void forget(struct sp_state *s, uint8_t base, int32_t off, int32_t size)
 {
 	for (int i = 0; i < s->nsave; i++)
-		if (s->save[i].base == base && s->save[i].off < off + size &&
-		    off < s->save[i].off + 8)
+		if (s->save[i].base == base && s->save[i].off < off + size && off < s->save[i].off + 8)
 			s->save[i--] = s->save[--s->nsave];
 }
 
@@ -56,7 +55,7 @@ static struct av realign(struct sp *sp, struct sp_state *s)
 			sp->escape |= av_stack(s->save[i].v);
 			s->save[i--] = s->save[--s->nsave];
 		}
-	return (struct av){ AV_ALIGN, 0, 0 };
+	return (struct av){AV_ALIGN, 0, 0};
 }
 
 /* slot - number of the slot (base, off, w), made on first sight; GR_NOSLOT when there are too many */
@@ -67,7 +66,7 @@ static uint8_t slot(struct gr *gr, uint8_t base, int32_t off, uint8_t w)
 			return (uint8_t)i;
 	if (gr->nslot == GR_NSLOT)
 		return GR_NOSLOT;
-	gr->slot[gr->nslot] = (struct gr_slot){ off, base, w };
+	gr->slot[gr->nslot] = (struct gr_slot){off, base, w};
 	return (uint8_t)gr->nslot++;
 }
 
@@ -120,8 +119,8 @@ static bool part_of_stack(const struct sp_state *s, struct av a, int w)
 	uint8_t base = a.k == AV_ALIGN ? SP_ALIGN : SP_ENTRY;
 
 	for (int i = 0; i < s->nsave; i++)
-		if (av_stack(s->save[i].v) && (s->save[i].base != base ||
-		    (s->save[i].off < a.c + w && a.c < s->save[i].off + 8)))
+		if (av_stack(s->save[i].v) &&
+		    (s->save[i].base != base || (s->save[i].off < a.c + w && a.c < s->save[i].off + 8)))
 			return true;
 	return false;
 }
@@ -165,7 +164,7 @@ static void do_store(struct sp *sp, struct sp_state *s, uint32_t k)
 	if (av_stack(v)) /* kept in the frame: followed only while the slot is a tracked save */
 		sp->escape |= v.k == AV_TAINT || op->w != 8 || s->nsave == SP_NSAVE;
 	if (op->w == 8 && v.k >= AV_REG && s->nsave < SP_NSAVE)
-		s->save[s->nsave++] = (struct sp_save){ a.c, base, v };
+		s->save[s->nsave++] = (struct sp_save){a.c, base, v};
 }
 
 static void do_rec(struct sp *sp, struct sp_state *s, uint32_t k)
@@ -216,11 +215,11 @@ static struct av do_lea(struct sp *sp, const struct sem_op *op)
 		return taint;
 	}
 	if (a.k == AV_MOD && b.k == AV_OTHER)
-		return (struct av){ AV_IDX, 0, (int32_t)(a.c + op->imm) };
+		return (struct av){AV_IDX, 0, (int32_t)(a.c + op->imm)};
 	if (b.k == AV_MOD && op->w == 0 && a.k == AV_OTHER)
-		return (struct av){ AV_IDX, 0, (int32_t)(b.c + op->imm) };
+		return (struct av){AV_IDX, 0, (int32_t)(b.c + op->imm)};
 	if (a.k == AV_IMM && !sp->gr->m->pie)
-		return (struct av){ AV_IDX, 0, (int32_t)(a.c + op->imm) };
+		return (struct av){AV_IDX, 0, (int32_t)(a.c + op->imm)};
 	return other;
 }
 
@@ -249,16 +248,17 @@ static struct av do_value(struct sp *sp, struct sp_state *s, uint32_t k)
 
 	switch (op->op) {
 	case SEM_IMM:
-		return op->imm == (int32_t)op->imm ? (struct av){ AV_IMM, 0, (int32_t)op->imm } : other;
+		return op->imm == (int32_t)op->imm ? (struct av){AV_IMM, 0, (int32_t)op->imm} : other;
 	case SEM_MODADDR:
-		return (struct av){ AV_MOD, 0, (int32_t)op->imm };
+		return (struct av){AV_MOD, 0, (int32_t)op->imm};
 	case SEM_MOV:
 		if (op->w == 8)
 			return get(sp, op->a);
 		break;
 	case SEM_LEA:
 		return do_lea(sp, op);
-	case SEM_ADD: case SEM_SUB:
+	case SEM_ADD:
+	case SEM_SUB:
 		return do_addsub(sp, op);
 	case SEM_AND:
 		if (op->w == 8 && op->dst == SEM_RSP && op->b == SEM_NONE && av_frame(sp->t[SEM_RSP]))

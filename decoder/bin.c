@@ -121,7 +121,7 @@ int bin_unpack(const uint8_t *buf, const uint32_t part[3], size_t n, struct ptra
 		v = 1ull << (b >> C_SIZE & 15);
 		if ((b >> C_SIZE & 15) == SIZE_MORE && !get_v(&c, ce, &v))
 			break;
-		*r = (struct ptrace_rec){ .size = (uint32_t)v, .tid = tid, .kind = b & 3 };
+		*r = (struct ptrace_rec){.size = (uint32_t)v, .tid = tid, .kind = b & 3};
 		r->ip = pr->ip[h];
 		if (!(b & C_IP)) {
 			if (!get_z(&ip, ie, &v))

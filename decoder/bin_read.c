@@ -21,8 +21,8 @@ struct ptrace_trace {
 	char *path;
 	FILE *f;
 	struct ptrace_rec *rec;
-	size_t n, at;          /* records of the current chunk, next to give */
-	uint64_t total;        /* records read so far */
+	size_t n, at; /* records of the current chunk, next to give */
+	uint64_t total; /* records read so far */
 	uint8_t *raw, *disk;
 	size_t raw_cap, disk_cap;
 	struct ptrace_thread *thread;
@@ -118,7 +118,8 @@ static int find_tables(ptrace_trace *t, struct ptrace_error *e)
 	}
 	clearerr(t->f);
 	if (fseeko(t->f, sizeof(struct bin_head), SEEK_SET))
-		return err_set(e, PTRACE_BAD, "%s: %s (a trace is read from a file)", t->path, strerror(errno));
+		return err_set(e, PTRACE_BAD, "%s: %s (a trace is read from a file)", t->path,
+			       strerror(errno));
 	return 0;
 }
 
@@ -134,8 +135,10 @@ ptrace_trace *ptrace_trace_open(const char *path, struct ptrace_error *err)
 	else if (fread(&h, sizeof(h), 1, t->f) != 1 || h.magic != BIN_MAGIC)
 		err_set(err, PTRACE_BAD, "%s is not a trace written by ptrace-decode --format=bin", path);
 	else if (h.version != BIN_VERSION)
-		err_set(err, PTRACE_BAD, "%s has trace version %u, this library reads %d: use the version that "
-			"wrote it", path, h.version, BIN_VERSION);
+		err_set(err, PTRACE_BAD,
+			"%s has trace version %u, this library reads %d: use the version that "
+			"wrote it",
+			path, h.version, BIN_VERSION);
 	else if (!find_tables(t, err)) {
 		t->rec = xcalloc(BIN_MAX_RECS, sizeof(*t->rec));
 		return t;

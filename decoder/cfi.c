@@ -20,9 +20,12 @@ struct rules {
 	int64_t off[NDW];
 };
 
-struct cur { const uint8_t *p, *end; bool bad; };
+struct cur {
+	const uint8_t *p, *end;
+	bool bad;
+};
 
-static const uint8_t dw_to_hw[16] = { 0, 2, 1, 3, 6, 7, 5, 4, 8, 9, 10, 11, 12, 13, 14, 15 };
+static const uint8_t dw_to_hw[16] = {0, 2, 1, 3, 6, 7, 5, 4, 8, 9, 10, 11, 12, 13, 14, 15};
 
 static uint64_t get(struct cur *c, unsigned n)
 {
@@ -68,7 +71,9 @@ static int64_t sleb(struct cur *c)
 	return (int64_t)v;
 }
 
-struct entry { int32_t loc, fde; };
+struct entry {
+	int32_t loc, fde;
+};
 
 /* vaddr of the FDE that may hold vaddr ip, by a header at vaddr hdr; 0 if it is none */
 static uint64_t search_hdr(const struct map *m, uint64_t hdr, uint64_t ip)
@@ -100,7 +105,7 @@ static uint64_t search_hdr(const struct map *m, uint64_t hdr, uint64_t ip)
 
 static uint64_t find_fde(const struct map *m, uint64_t ip)
 {
-	static const uint8_t enc[4] = { 1, 0x1b, 3, 0x3b };
+	static const uint8_t enc[4] = {1, 0x1b, 3, 0x3b};
 
 	for (uint32_t i = 0; i < m->nro; i++) {
 		const struct map_rodata *r = &m->ro[i];
@@ -137,12 +142,20 @@ static void run(struct cur *c, struct rules *r, const struct rules *init, uint64
 			goto restore;
 		}
 		switch (op) {
-		case 0x00: break; /* nop */
-		case 0x02: pc += get(c, 1) * calign; break;
-		case 0x03: pc += get(c, 2) * calign; break;
-		case 0x04: pc += get(c, 4) * calign; break;
-		case 0x05: reg = uleb(c);
-offset:
+		case 0x00:
+			break; /* nop */
+		case 0x02:
+			pc += get(c, 1) * calign;
+			break;
+		case 0x03:
+			pc += get(c, 2) * calign;
+			break;
+		case 0x04:
+			pc += get(c, 4) * calign;
+			break;
+		case 0x05:
+			reg = uleb(c);
+		offset:
 			if (reg >= NDW) {
 				uleb(c);
 				break;
@@ -150,14 +163,16 @@ offset:
 			r->how[reg] = R_CFA_OFF;
 			r->off[reg] = (int64_t)uleb(c) * dalign;
 			break;
-		case 0x06: reg = uleb(c);
-restore:
+		case 0x06:
+			reg = uleb(c);
+		restore:
 			if (reg < NDW) {
 				r->how[reg] = init->how[reg];
 				r->off[reg] = init->off[reg];
 			}
 			break;
-		case 0x07: case 0x08: /* undefined, same_value */
+		case 0x07:
+		case 0x08: /* undefined, same_value */
 			reg = uleb(c);
 			if (reg < NDW)
 				r->how[reg] = op == 7 ? R_UNDEF : R_SAME;
@@ -180,15 +195,23 @@ restore:
 			else
 				c->bad = true;
 			break;
-		case 0x0c: r->cfa_reg = uleb(c); r->cfa_off = (int64_t)uleb(c); break;
-		case 0x0d: r->cfa_reg = uleb(c); break;
-		case 0x0e: r->cfa_off = (int64_t)uleb(c); break;
+		case 0x0c:
+			r->cfa_reg = uleb(c);
+			r->cfa_off = (int64_t)uleb(c);
+			break;
+		case 0x0d:
+			r->cfa_reg = uleb(c);
+			break;
+		case 0x0e:
+			r->cfa_off = (int64_t)uleb(c);
+			break;
 		case 0x0f: /* def_cfa_expression */
 			r->cfa_reg = NDW;
 			reg = uleb(c);
 			c->p += reg < (uint64_t)(c->end - c->p) ? reg : (uint64_t)(c->end - c->p);
 			break;
-		case 0x10: case 0x16: /* expression, val_expression */
+		case 0x10:
+		case 0x16: /* expression, val_expression */
 			reg = uleb(c);
 			if (reg < NDW)
 				r->how[reg] = R_OTHER;
@@ -204,10 +227,18 @@ restore:
 				sleb(c);
 			}
 			break;
-		case 0x12: r->cfa_reg = uleb(c); r->cfa_off = sleb(c) * dalign; break;
-		case 0x13: r->cfa_off = sleb(c) * dalign; break;
-		case 0x2e: uleb(c); break; /* GNU_args_size */
-		default: c->bad = true;
+		case 0x12:
+			r->cfa_reg = uleb(c);
+			r->cfa_off = sleb(c) * dalign;
+			break;
+		case 0x13:
+			r->cfa_off = sleb(c) * dalign;
+			break;
+		case 0x2e:
+			uleb(c);
+			break; /* GNU_args_size */
+		default:
+			c->bad = true;
 		}
 	}
 }
@@ -222,7 +253,7 @@ static bool entry_at(const struct map *m, uint64_t vaddr, struct cur *c)
 		return false;
 	memcpy(&len, b, 4);
 	b = len < 0xfffffff0 ? map_rodata(m, vaddr + 4, len, NULL) : NULL;
-	*c = (struct cur){ b, b + len, false };
+	*c = (struct cur){b, b + len, false};
 	return b != NULL;
 }
 

@@ -31,8 +31,7 @@
 /* ---- util.c ----------------------------------------------------------------------------- */
 
 /* fills *e unless it already holds an error (the first cause is the one to tell); returns -1 */
-int err_set(struct ptrace_error *e, int status, const char *fmt, ...)
-	__attribute__((format(printf, 3, 4)));
+int err_set(struct ptrace_error *e, int status, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
 void *xrealloc(void *p, size_t n, size_t size); /* exits with PTRACE_IO when there is no memory */
 void *xcalloc(size_t n, size_t size);
 char *xprintf(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
@@ -67,7 +66,7 @@ struct map {
 	const char *strings;
 	uint32_t nop, nrange, nopaque, ngroup, nblock, ninsnlen, nsite, nleader, nro;
 	uint64_t nrobytes, nstrings;
-	uint32_t *by_ops;   /* leaders ordered by op index, made on first use */
+	uint32_t *by_ops; /* leaders ordered by op index, made on first use */
 	uint32_t *by_vaddr; /* blocks ordered by vaddr, made on first use */
 };
 
@@ -100,8 +99,8 @@ void log_limit(struct log *l, uint64_t pos); /* the stream ends there; before th
  * or false at the end of what there is (log_why says why) */
 bool log_need(struct log *l, const uint8_t **p, const uint8_t **end, size_t n);
 uint64_t log_pos(const struct log *l, const uint8_t *p); /* position in the stream */
-bool log_clean(const struct log *l);        /* the chunk marked as the last was reached */
-const char *log_why(const struct log *l);   /* damage found, or NULL */
+bool log_clean(const struct log *l); /* the chunk marked as the last was reached */
+const char *log_why(const struct log *l); /* damage found, or NULL */
 void log_sizes(const struct log *l, uint64_t *raw, uint64_t *disk); /* bytes seen so far */
 
 /* ---- run.c, run_start.c ------------------------------------------------------------------- */
@@ -117,8 +116,8 @@ struct start {
 struct modrec { /* a record of modules.bin */
 	struct run_module m;
 	char *path;
-	struct map *map;     /* NULL when opaque or lost */
-	char *lost;          /* why a traced module has no usable map */
+	struct map *map; /* NULL when opaque or lost */
+	char *lost; /* why a traced module has no usable map */
 };
 
 struct proc {
@@ -128,8 +127,8 @@ struct proc {
 	struct start *start; /* NULL if there is none */
 	struct modrec *mod;
 	uint32_t nmod;
-	char *stop;          /* how it ended when not by itself, from proc.json; or NULL */
-	bool async;          /* stopped between marks (stop.bin): the stream is good up to lp_pos */
+	char *stop; /* how it ended when not by itself, from proc.json; or NULL */
+	bool async; /* stopped between marks (stop.bin): the stream is good up to lp_pos */
 	uint64_t lp_pos;
 };
 
@@ -150,7 +149,7 @@ struct ptrace_run {
 	struct ptrace_thread *tlist;
 	struct ptrace_module *mlist;
 	uint32_t nmlist;
-	uint32_t damage;     /* notes given: something was lost */
+	uint32_t damage; /* notes given: something was lost */
 	void (*note)(void *ctx, const char *line);
 	void *note_ctx;
 	struct sym *sym;
@@ -194,37 +193,39 @@ const char *sym_text(struct sym *s, const struct proc *p, uint64_t ip, bool line
 /* ---- walk.c ------------------------------------------------------------------------------- */
 
 struct walk_opts {
-	bool blocks;       /* also give a record of kind WALK_BLOCK before each block's accesses */
-	bool verify;       /* explain differences */
-	uint64_t memory;   /* bound of shadow memory, bytes */
+	bool blocks; /* also give a record of kind WALK_BLOCK before each block's accesses */
+	bool verify; /* explain differences */
+	uint64_t memory; /* bound of shadow memory, bytes */
 };
 #define WALK_BLOCK 0xff /* kind: ip = first instruction, addr = const uint8_t * to lengths, size = number */
 
 enum walk_end { WALK_EXIT, WALK_STOP, WALK_LOG_ENDS, WALK_LOST, WALK_CLOSED, WALK_CANCELLED };
 
 struct walk_place { /* a place after which opaque code ran */
-	uint64_t ip;     /* of the block that left */
+	uint64_t ip; /* of the block that left */
 	uint64_t count;
 };
 
-struct walk_diff { uint64_t ip, want, got, pos; uint32_t size, kind; };
+struct walk_diff {
+	uint64_t ip, want, got, pos;
+	uint32_t size, kind;
+};
 
 struct walk_result {
 	enum walk_end end;
-	uint64_t arg;          /* of EXIT or STOP */
-	char why[500];         /* WALK_LOST, WALK_LOG_ENDS */
+	uint64_t arg; /* of EXIT or STOP */
+	char why[500]; /* WALK_LOST, WALK_LOG_ENDS */
 	struct walk_place *place;
 	uint32_t nplace;
 	struct walk_diff diff[8];
 	uint32_t ndiff;
-	uint64_t unexpected;   /* RUN_EV_UNEXPECTED events */
+	uint64_t unexpected; /* RUN_EV_UNEXPECTED events */
 };
 
 typedef int (*walk_fn)(void *ctx, struct ptrace_rec *rec, size_t n);
 /* Decode one thread. st accumulates. Returns enum walk_end, details in *res (walk_result_free). */
-int walk_thread(struct proc *p, struct log *log, uint32_t tid, uint16_t index,
-		const struct walk_opts *o, walk_fn fn, void *ctx, struct ptrace_stats *st,
-		struct walk_result *res);
+int walk_thread(struct proc *p, struct log *log, uint32_t tid, uint16_t index, const struct walk_opts *o,
+		walk_fn fn, void *ctx, struct ptrace_stats *st, struct walk_result *res);
 void walk_result_free(struct walk_result *res);
 
 /* ---- decode.c ----------------------------------------------------------------------------- */

@@ -8,9 +8,12 @@
 const char *stop_name(uint64_t stop)
 {
 	static const char *const name[] = {
-		[RUN_STOP_NONE] = "no reason given", [RUN_STOP_THREAD] = "the program started a thread",
-		[RUN_STOP_FORK_CHILD] = "it is a forked child", [RUN_STOP_SIGNAL] = "a signal arrived",
-		[RUN_STOP_SPACE] = "no space was left for the log", [RUN_STOP_COLLECTOR] = "ptrace-collect died",
+		[RUN_STOP_NONE] = "no reason given",
+		[RUN_STOP_THREAD] = "the program started a thread",
+		[RUN_STOP_FORK_CHILD] = "it is a forked child",
+		[RUN_STOP_SIGNAL] = "a signal arrived",
+		[RUN_STOP_SPACE] = "no space was left for the log",
+		[RUN_STOP_COLLECTOR] = "ptrace-collect died",
 		[RUN_STOP_UNSUPPORTED] = "the program did something tracing does not support",
 		[RUN_STOP_GS] = "the program uses the gs base itself",
 	};
@@ -21,7 +24,8 @@ const char *stop_name(uint64_t stop)
 static int outcome(struct ptrace_run *r, const struct thread *t, const struct walk_result *res)
 {
 	switch (res->end) {
-	case WALK_EXIT: case WALK_CANCELLED:
+	case WALK_EXIT:
+	case WALK_CANCELLED:
 		return PTRACE_OK;
 	case WALK_STOP:
 		run_note(r, "pid %u thread %u: tracing stopped before the end: %s", t->pub.pid, t->pub.tid,
@@ -32,8 +36,8 @@ static int outcome(struct ptrace_run *r, const struct thread *t, const struct wa
 			 t->proc->stop ? "; the process: " : "", t->proc->stop ? t->proc->stop : "");
 		return PTRACE_PARTIAL;
 	default:
-		run_note(r, "pid %u thread %u: %s; the rest of this thread is missing", t->pub.pid, t->pub.tid,
-			 res->why);
+		run_note(r, "pid %u thread %u: %s; the rest of this thread is missing", t->pub.pid,
+			 t->pub.tid, res->why);
 		return PTRACE_PARTIAL;
 	}
 }
@@ -42,7 +46,7 @@ int decode_thread(struct ptrace_run *r, uint32_t i, const struct walk_opts *o, w
 		  struct ptrace_stats *st, struct walk_result *res)
 {
 	struct thread *t = r->thread[i];
-	struct ptrace_error e = { 0 };
+	struct ptrace_error e = {0};
 	uint64_t before = st->accesses;
 	double start = now();
 	struct log *log = log_open(t->path, t->pub.pid, t->pub.tid, &e);
@@ -64,7 +68,10 @@ int decode_thread(struct ptrace_run *r, uint32_t i, const struct walk_opts *o, w
 	return rc;
 }
 
-struct user { ptrace_batch_fn fn; void *ctx; };
+struct user {
+	ptrace_batch_fn fn;
+	void *ctx;
+};
 
 static int pass(void *ctx, struct ptrace_rec *rec, size_t n)
 {
@@ -76,13 +83,14 @@ static int pass(void *ctx, struct ptrace_rec *rec, size_t n)
 int ptrace_run_decode(ptrace_run *run, int thread, ptrace_batch_fn fn, void *ctx, struct ptrace_stats *stats,
 		      struct ptrace_error *err)
 {
-	struct walk_opts o = { .memory = 512ull << 20 };
-	struct user u = { fn, ctx };
-	struct ptrace_stats st = { 0 };
+	struct walk_opts o = {.memory = 512ull << 20};
+	struct user u = {fn, ctx};
+	struct ptrace_stats st = {0};
 	int rc = PTRACE_OK;
 
 	if (thread >= 0 && (uint32_t)thread >= run->nthread) {
-		err_set(err, PTRACE_USAGE, "the run has %u threads, there is no number %d", run->nthread, thread);
+		err_set(err, PTRACE_USAGE, "the run has %u threads, there is no number %d", run->nthread,
+			thread);
 		return PTRACE_USAGE;
 	}
 	for (uint32_t i = 0; i < run->nthread; i++) {
@@ -93,8 +101,8 @@ int ptrace_run_decode(ptrace_run *run, int thread, ptrace_batch_fn fn, void *ctx
 			continue;
 		k = decode_thread(run, i, &o, pass, &u, &st, &res);
 		if (k) {
-			err_set(err, k, "pid %u thread %u: %s", run->thread[i]->pub.pid, run->thread[i]->pub.tid,
-				res.end == WALK_STOP ? stop_name(res.arg) : res.why);
+			err_set(err, k, "pid %u thread %u: %s", run->thread[i]->pub.pid,
+				run->thread[i]->pub.tid, res.end == WALK_STOP ? stop_name(res.arg) : res.why);
 			rc = k;
 		}
 		k = res.end;

@@ -85,8 +85,10 @@ static int check_chunk(struct log *l, const struct run_chunk *c)
 	if (c->magic != RUN_CHUNK_MAGIC)
 		return bad(l, "is damaged (no chunk head there)", 0, 0);
 	if (c->version != RUN_VERSION)
-		return bad(l, "has version %llu, this decoder reads %llu: use the ptrace-decode of the "
-			   "version that made the run", c->version, RUN_VERSION);
+		return bad(l,
+			   "has version %llu, this decoder reads %llu: use the ptrace-decode of the "
+			   "version that made the run",
+			   c->version, RUN_VERSION);
 	if (c->raw_size > MAX_CHUNK || c->disk_size > MAX_CHUNK || c->codec > 2)
 		return bad(l, "is damaged (impossible size or codec)", 0, 0);
 	if (c->pid != l->pid || c->tid != l->tid)

@@ -101,17 +101,28 @@ static bool addr_arg(struct filter *f, const char *s)
 	return end != dash + 1 && !*end && !errno && f->lo < f->hi;
 }
 
-enum { O_FROM = 256, O_TO, O_THREADS, O_ADDR, O_MODULE, O_FUNCTION, O_SUMMARY, O_JSON, O_LIST, O_RANGES,
-       O_VERIFY, O_MEMORY };
+enum {
+	O_FROM = 256,
+	O_TO,
+	O_THREADS,
+	O_ADDR,
+	O_MODULE,
+	O_FUNCTION,
+	O_SUMMARY,
+	O_JSON,
+	O_LIST,
+	O_RANGES,
+	O_VERIFY,
+	O_MEMORY
+};
 
 static const struct option options[] = {
-	{ "format", 1, NULL, 'f' }, { "output", 1, NULL, 'o' }, { "symbols", 0, NULL, 's' },
-	{ "from", 1, NULL, O_FROM }, { "to", 1, NULL, O_TO }, { "threads", 1, NULL, O_THREADS },
-	{ "addr", 1, NULL, O_ADDR }, { "module", 1, NULL, O_MODULE }, { "function", 1, NULL, O_FUNCTION },
-	{ "summary", 0, NULL, O_SUMMARY }, { "json", 0, NULL, O_JSON }, { "list", 0, NULL, O_LIST },
-	{ "ranges", 0, NULL, O_RANGES }, { "verify", 0, NULL, O_VERIFY }, { "memory", 1, NULL, O_MEMORY },
-	{ "help", 0, NULL, 'h' }, { "version", 0, NULL, 'V' }, { NULL, 0, NULL, 0 }
-};
+	{"format", 1, NULL, 'f'},	 {"output", 1, NULL, 'o'},	{"symbols", 0, NULL, 's'},
+	{"from", 1, NULL, O_FROM},	 {"to", 1, NULL, O_TO},		{"threads", 1, NULL, O_THREADS},
+	{"addr", 1, NULL, O_ADDR},	 {"module", 1, NULL, O_MODULE}, {"function", 1, NULL, O_FUNCTION},
+	{"summary", 0, NULL, O_SUMMARY}, {"json", 0, NULL, O_JSON},	{"list", 0, NULL, O_LIST},
+	{"ranges", 0, NULL, O_RANGES},	 {"verify", 0, NULL, O_VERIFY}, {"memory", 1, NULL, O_MEMORY},
+	{"help", 0, NULL, 'h'},		 {"version", 0, NULL, 'V'},	{NULL, 0, NULL, 0}};
 
 /* -1 to go on, else the exit status */
 static int parse(struct job *j, int argc, char **argv)
@@ -121,27 +132,64 @@ static int parse(struct job *j, int argc, char **argv)
 
 	while ((c = getopt_long(argc, argv, "f:o:shV", options, NULL)) != -1) {
 		switch (c) {
-		case 'f': j->format = optarg; break;
-		case 'o': j->output = optarg; break;
-		case 's': j->symbols = true; break;
-		case O_FROM: ok = number(optarg, 0, &j->filter.from); break;
-		case O_TO: ok = number(optarg, 0, &j->filter.to); break;
-		case O_THREADS: j->threads = optarg; break;
-		case O_ADDR: ok = addr_arg(&j->filter, optarg); break;
-		case O_MODULE: j->filter.module = optarg; break;
-		case O_FUNCTION: j->filter.function = optarg; break;
-		case O_SUMMARY: j->summary = true; break;
-		case O_JSON: j->json = true; break;
-		case O_LIST: j->list = true; break;
-		case O_RANGES: j->ranges = true; break;
-		case O_VERIFY: j->verify = true; break;
-		case O_MEMORY: ok = size_arg(optarg, &j->walk.memory); break;
-		case 'h': fputs(usage, stdout); return PTRACE_OK;
-		case 'V': puts("ptrace-decode 0.1"); return PTRACE_OK;
-		default: fputs("Try ptrace-decode --help.\n", stderr); return PTRACE_USAGE;
+		case 'f':
+			j->format = optarg;
+			break;
+		case 'o':
+			j->output = optarg;
+			break;
+		case 's':
+			j->symbols = true;
+			break;
+		case O_FROM:
+			ok = number(optarg, 0, &j->filter.from);
+			break;
+		case O_TO:
+			ok = number(optarg, 0, &j->filter.to);
+			break;
+		case O_THREADS:
+			j->threads = optarg;
+			break;
+		case O_ADDR:
+			ok = addr_arg(&j->filter, optarg);
+			break;
+		case O_MODULE:
+			j->filter.module = optarg;
+			break;
+		case O_FUNCTION:
+			j->filter.function = optarg;
+			break;
+		case O_SUMMARY:
+			j->summary = true;
+			break;
+		case O_JSON:
+			j->json = true;
+			break;
+		case O_LIST:
+			j->list = true;
+			break;
+		case O_RANGES:
+			j->ranges = true;
+			break;
+		case O_VERIFY:
+			j->verify = true;
+			break;
+		case O_MEMORY:
+			ok = size_arg(optarg, &j->walk.memory);
+			break;
+		case 'h':
+			fputs(usage, stdout);
+			return PTRACE_OK;
+		case 'V':
+			puts("ptrace-decode 0.1");
+			return PTRACE_OK;
+		default:
+			fputs("Try ptrace-decode --help.\n", stderr);
+			return PTRACE_USAGE;
 		}
 		if (!ok)
-			return fail(PTRACE_USAGE, "\"%s\" is not a value this option takes (see --help)", optarg);
+			return fail(PTRACE_USAGE, "\"%s\" is not a value this option takes (see --help)",
+				    optarg);
 	}
 	if (optind + 1 != argc) {
 		fputs(usage, stderr);
@@ -165,10 +213,12 @@ static int choose(struct job *j)
 	}
 	s = sink_find(j->format ? j->format : "null");
 	if (!s)
-		return fail(PTRACE_USAGE, "there is no format \"%s\": text, csv, lackey, raw, bin, null", j->format);
+		return fail(PTRACE_USAGE, "there is no format \"%s\": text, csv, lackey, raw, bin, null",
+			    j->format);
 	j->sink = *s;
 	if (s->binary && !j->output && isatty(1))
-		return fail(PTRACE_USAGE, "format %s is not for a terminal: use -o FILE or a pipe", j->format);
+		return fail(PTRACE_USAGE, "format %s is not for a terminal: use -o FILE or a pipe",
+			    j->format);
 	if (j->output && strcmp(j->output, "-")) {
 		fd = open(j->output, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
 		if (fd < 0) {
@@ -217,8 +267,8 @@ static void progress(struct job *j)
 	if (j->no_progress || t - j->t0 < 2 || t - j->shown < 0.5)
 		return;
 	j->shown = t;
-	fprintf(stderr, "\r%llu million accesses decoded, %.1f million/s ", (unsigned long long)j->seen / 1000000,
-		(double)j->seen / 1e6 / (t - j->t0));
+	fprintf(stderr, "\r%llu million accesses decoded, %.1f million/s ",
+		(unsigned long long)j->seen / 1000000, (double)j->seen / 1e6 / (t - j->t0));
 }
 
 static int batch(void *ctx, struct ptrace_rec *rec, size_t n)
@@ -237,7 +287,7 @@ static int batch(void *ctx, struct ptrace_rec *rec, size_t n)
 
 static int decode(struct job *j)
 {
-	struct ptrace_stats local = { 0 }, *st = j->stats ? &j->stats->st : &local;
+	struct ptrace_stats local = {0}, *st = j->stats ? &j->stats->st : &local;
 	uint32_t some = 0;
 	int rc = PTRACE_OK;
 
@@ -274,8 +324,10 @@ static int decode(struct job *j)
 		return PTRACE_IO;
 	obuf_flush(&j->out);
 	if (!some)
-		return fail(PTRACE_BAD, j->threads ? "no thread of the run is in \"%s\"" :
-			    "%sthe run holds no thread's log", j->threads ? j->threads : "");
+		return fail(PTRACE_BAD,
+			    j->threads ? "no thread of the run is in \"%s\""
+				       : "%sthe run holds no thread's log",
+			    j->threads ? j->threads : "");
 	return rc;
 }
 
@@ -290,8 +342,8 @@ static int verdict(struct job *j, int rc)
 		unknown += t->accesses;
 	}
 	if (t->checked)
-		printf("compared %llu of %llu addresses with what the program logged\n", (unsigned long long)t->checked,
-		       (unsigned long long)t->accesses);
+		printf("compared %llu of %llu addresses with what the program logged\n",
+		       (unsigned long long)t->checked, (unsigned long long)t->accesses);
 	printf("verify: accesses=%llu wrong=%llu unknown=%llu missing=%llu opaque=%llu\n",
 	       (unsigned long long)t->accesses, (unsigned long long)t->wrong, (unsigned long long)unknown,
 	       (unsigned long long)t->missing, (unsigned long long)t->opaque_entries);
@@ -339,7 +391,8 @@ static int run(struct job *j)
 		if (j->json)
 			report_json(stdout, j->stats);
 		else if (j->summary)
-			report_text(j->format && !j->output && strcmp(j->format, "null") ? stderr : stdout, j->stats);
+			report_text(j->format && !j->output && strcmp(j->format, "null") ? stderr : stdout,
+				    j->stats);
 		if (j->verify && (rc == PTRACE_OK || rc == PTRACE_PARTIAL))
 			rc = verdict(j, rc);
 	}
@@ -348,8 +401,8 @@ static int run(struct job *j)
 
 int main(int argc, char **argv)
 {
-	struct job j = { .filter.to = UINT64_MAX, .walk.memory = 512ull << 20 };
-	struct ptrace_error e = { 0 };
+	struct job j = {.filter.to = UINT64_MAX, .walk.memory = 512ull << 20};
+	struct ptrace_error e = {0};
 	int rc;
 
 	signal(SIGPIPE, SIG_IGN);

@@ -12,18 +12,22 @@
 #include <xxhash.h>
 #include "dec.h"
 
-static const struct { uint8_t sect; uint8_t elem; const char *name; } need[] = {
-	{ MAP_RANGES, sizeof(struct map_range), "ranges" },
-	{ MAP_OPAQUE, sizeof(struct map_opaque), "opaque" },
-	{ MAP_GROUPS, sizeof(struct map_group), "groups" },
-	{ MAP_BLOCKS, sizeof(struct map_block), "blocks" },
-	{ MAP_INSNLEN, 1, "instruction lengths" },
-	{ MAP_OPS, sizeof(struct sem_op), "ops" },
-	{ MAP_SITES, sizeof(struct map_site), "sites" },
-	{ MAP_LEADERS, sizeof(struct map_leader), "leaders" },
-	{ MAP_RODATA, sizeof(struct map_rodata), "read-only data" },
-	{ MAP_ROBYTES, 1, "read-only bytes" },
-	{ MAP_STRINGS, 1, "strings" },
+static const struct {
+	uint8_t sect;
+	uint8_t elem;
+	const char *name;
+} need[] = {
+	{MAP_RANGES, sizeof(struct map_range), "ranges"},
+	{MAP_OPAQUE, sizeof(struct map_opaque), "opaque"},
+	{MAP_GROUPS, sizeof(struct map_group), "groups"},
+	{MAP_BLOCKS, sizeof(struct map_block), "blocks"},
+	{MAP_INSNLEN, 1, "instruction lengths"},
+	{MAP_OPS, sizeof(struct sem_op), "ops"},
+	{MAP_SITES, sizeof(struct map_site), "sites"},
+	{MAP_LEADERS, sizeof(struct map_leader), "leaders"},
+	{MAP_RODATA, sizeof(struct map_rodata), "read-only data"},
+	{MAP_ROBYTES, 1, "read-only bytes"},
+	{MAP_STRINGS, 1, "strings"},
 };
 
 static int check_head(struct map *m, struct ptrace_error *e)
@@ -33,8 +37,10 @@ static int check_head(struct map *m, struct ptrace_error *e)
 	if (m->size < sizeof(*h) || h->magic != MAP_MAGIC)
 		return err_set(e, PTRACE_BAD, "%s is not a log-site map (or is cut)", m->path);
 	if (h->version != MAP_VERSION)
-		return err_set(e, PTRACE_BAD, "%s has map version %u, this decoder reads %d: use the "
-			       "ptrace-decode of the version that made the run", m->path, h->version, MAP_VERSION);
+		return err_set(e, PTRACE_BAD,
+			       "%s has map version %u, this decoder reads %d: use the "
+			       "ptrace-decode of the version that made the run",
+			       m->path, h->version, MAP_VERSION);
 	if (h->head_xxh3 != XXH3_64bits(h, offsetof(struct map_head, head_xxh3)))
 		return err_set(e, PTRACE_BAD, "%s: the head is damaged (checksum)", m->path);
 	m->head = h;
@@ -76,10 +82,11 @@ static int check_tables(struct map *m, struct ptrace_error *e)
 	return 0;
 }
 
-#define SECT(field, count, s) do { \
-	m->field = (const void *)(base + m->head->sect[s].off); \
-	m->count = m->head->sect[s].size / sizeof(*m->field); \
-} while (0)
+#define SECT(field, count, s)                                                                                \
+	do {                                                                                                 \
+		m->field = (const void *)(base + m->head->sect[s].off);                                      \
+		m->count = m->head->sect[s].size / sizeof(*m->field);                                        \
+	} while (0)
 
 int map_parse(struct map *m, const uint8_t *base, size_t size, struct ptrace_error *e)
 {

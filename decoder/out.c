@@ -10,7 +10,7 @@
 
 void obuf_init(struct obuf *o, int fd)
 {
-	*o = (struct obuf){ .fd = fd, .b = xrealloc(NULL, OBUF_SIZE, 1) };
+	*o = (struct obuf){.fd = fd, .b = xrealloc(NULL, OBUF_SIZE, 1)};
 }
 
 static int write_all(struct obuf *o, const char *p, size_t n)

@@ -16,16 +16,16 @@ struct obuf {
 	int fd;
 	char *b;
 	size_t n;
-	int err;       /* errno of the first failure */
+	int err; /* errno of the first failure */
 	uint64_t bytes;
 };
 #define OBUF_SIZE (1u << 20)
 #define OBUF_LINE 1024 /* room obuf_line guarantees */
 
 void obuf_init(struct obuf *o, int fd);
-int obuf_flush(struct obuf *o);          /* 0 or -1 */
+int obuf_flush(struct obuf *o); /* 0 or -1 */
 int obuf_put(struct obuf *o, const void *p, size_t n);
-char *obuf_line(struct obuf *o);         /* where OBUF_LINE bytes fit; then obuf_done */
+char *obuf_line(struct obuf *o); /* where OBUF_LINE bytes fit; then obuf_done */
 void obuf_done(struct obuf *o, char *end);
 void obuf_free(struct obuf *o);
 char *put_hex(char *p, uint64_t v, int min_digits);
@@ -36,8 +36,8 @@ char *put_str(char *p, const char *s, size_t max);
 
 struct sink {
 	const char *name;
-	bool blocks;   /* wants WALK_BLOCK records */
-	bool binary;   /* not for a terminal */
+	bool blocks; /* wants WALK_BLOCK records */
+	bool binary; /* not for a terminal */
 	int (*begin)(struct sink *s);
 	int (*batch)(struct sink *s, const struct ptrace_rec *rec, size_t n); /* 0, or -1 on output failure */
 	int (*end)(struct sink *s);
@@ -52,31 +52,43 @@ extern const struct sink sink_text, sink_csv, sink_lackey, sink_raw, sink_bin, s
 /* ---- filter.c -------------------------------------------------------------------------------- */
 
 struct filter {
-	uint64_t from, to;           /* record numbers from 0, to exclusive */
-	uint64_t lo, hi;             /* accesses that touch [lo, hi) */
+	uint64_t from, to; /* record numbers from 0, to exclusive */
+	uint64_t lo, hi; /* accesses that touch [lo, hi) */
 	bool by_addr;
 	const char *module, *function;
 	struct ptrace_run *run;
-	uint64_t seen;               /* records so far, of all threads chosen */
-	struct fcache { uint64_t lo, hi; uint32_t tid; bool yes; } cache[256];
+	uint64_t seen; /* records so far, of all threads chosen */
+	struct fcache {
+		uint64_t lo, hi;
+		uint32_t tid;
+		bool yes;
+	} cache[256];
 };
 /* keeps what passes, in place; returns how many; *stop when nothing more can pass */
 size_t filter_batch(struct filter *f, struct ptrace_rec *rec, size_t n, bool *stop);
 
 /* ---- stats.c, report.c ------------------------------------------------------------------------- */
 
-struct fcount { const char *name; const struct modrec *rec; uint64_t start, count, opaque; };
+struct fcount {
+	const char *name;
+	const struct modrec *rec;
+	uint64_t start, count, opaque;
+};
 struct foot;
 struct stats {
 	struct ptrace_run *run;
 	struct ptrace_stats st;
 	struct fcount *fn;
 	uint32_t nfn, capfn;
-	uint32_t *slot;              /* hash of functions */
-	struct icache { uint64_t ip; uint32_t fn; uint32_t tid; } *ic;
+	uint32_t *slot; /* hash of functions */
+	struct icache {
+		uint64_t ip;
+		uint32_t fn;
+		uint32_t tid;
+	} * ic;
 	struct foot *foot;
 	bool complete;
-	char reason[520];            /* first reason why not */
+	char reason[520]; /* first reason why not */
 	uint64_t unexpected;
 };
 struct stats *stats_new(struct ptrace_run *r);
@@ -94,25 +106,30 @@ void report_diffs(FILE *f, struct ptrace_run *r, struct proc *p, const struct wa
 
 #define BIN_MAGIC 0x314e494254505450ull /* "PTPTBIN1" */
 #define BIN_VERSION 1
-struct bin_head { uint64_t magic; uint32_t version, zero; };
+struct bin_head {
+	uint64_t magic;
+	uint32_t version, zero;
+};
 enum { BIN_RECORDS = 1, BIN_TABLES = 2, BIN_END = 3 };
 #define BIN_CHUNK_MAGIC 0x4b4e4942u /* "BINK" */
 #define BIN_MAX_RECS 65536
 struct bin_chunk {
 	uint32_t magic, type;
-	uint32_t count;              /* records; END: 0 */
+	uint32_t count; /* records; END: 0 */
 	uint32_t raw_size, disk_size;
-	uint32_t part[3];            /* RECORDS: bytes of the three columns */
-	uint64_t first;              /* number of the first record; END: number of all records */
-	uint64_t xxh3;               /* XXH3_64bits of the payload as stored */
+	uint32_t part[3]; /* RECORDS: bytes of the three columns */
+	uint64_t first; /* number of the first record; END: number of all records */
+	uint64_t xxh3; /* XXH3_64bits of the payload as stored */
 };
 _Static_assert(sizeof(struct bin_head) == 16, "on-disk format");
 _Static_assert(sizeof(struct bin_chunk) == 48, "on-disk format");
 
 /* Columns of a chunk; worst case sizes a record: 9, 10, 10. */
-struct bin_pred { uint64_t ip[4096], addr[4096]; };
+struct bin_pred {
+	uint64_t ip[4096], addr[4096];
+};
 size_t bin_pack(const struct ptrace_rec *rec, size_t n, uint8_t *buf, uint32_t part[3]);
-#define BIN_PACK_MAX(n) ((size_t)(n) * 29)
+#define BIN_PACK_MAX(n) ((size_t)(n)*29)
 /* 0, or -1 if the columns do not hold exactly n records */
 int bin_unpack(const uint8_t *buf, const uint32_t part[3], size_t n, struct ptrace_rec *rec);
 

@@ -24,7 +24,7 @@ struct bin {
 
 static int bin_begin(struct sink *s)
 {
-	struct bin_head h = { BIN_MAGIC, BIN_VERSION, 0 };
+	struct bin_head h = {BIN_MAGIC, BIN_VERSION, 0};
 	struct bin *b = xcalloc(1, sizeof(*b));
 
 	s->priv = b;
@@ -58,7 +58,7 @@ static int chunk(struct sink *s, struct bin_chunk *c, const uint8_t *raw, size_t
 static int records(struct sink *s)
 {
 	struct bin *b = s->priv;
-	struct bin_chunk c = { .type = BIN_RECORDS, .count = b->n, .first = b->total };
+	struct bin_chunk c = {.type = BIN_RECORDS, .count = b->n, .first = b->total};
 	size_t n = bin_pack(b->rec, b->n, b->raw, c.part);
 
 	b->total += b->n;
@@ -89,8 +89,8 @@ static int tables(struct sink *s)
 {
 	const struct ptrace_thread *t;
 	const struct ptrace_module *m;
-	uint32_t n[2] = { ptrace_run_threads(s->run, &t), ptrace_run_modules(s->run, &m) };
-	struct bin_chunk c = { .type = BIN_TABLES };
+	uint32_t n[2] = {ptrace_run_threads(s->run, &t), ptrace_run_modules(s->run, &m)};
+	struct bin_chunk c = {.type = BIN_TABLES};
 	char *buf = NULL;
 	size_t size = 0;
 	FILE *f = open_memstream(&buf, &size);
@@ -116,7 +116,7 @@ static int tables(struct sink *s)
 static int bin_end(struct sink *s)
 {
 	struct bin *b = s->priv;
-	struct bin_chunk c = { .type = BIN_END };
+	struct bin_chunk c = {.type = BIN_END};
 	int rc = b->n ? records(s) : 0;
 
 	c.first = b->total;
@@ -133,5 +133,5 @@ static int bin_end(struct sink *s)
 	return rc;
 }
 
-const struct sink sink_bin = { .name = "bin", .binary = true, .begin = bin_begin, .batch = bin_batch,
-			       .end = bin_end };
+const struct sink sink_bin = {
+	.name = "bin", .binary = true, .begin = bin_begin, .batch = bin_batch, .end = bin_end};

@@ -17,9 +17,9 @@
 struct lackey {
 	const uint8_t *len; /* lengths of the instructions not written yet */
 	uint32_t n;
-	uint64_t ip;        /* of the first of them */
-	uint64_t cur;       /* the last one written */
-	bool have;          /* a read waits for its write */
+	uint64_t ip; /* of the first of them */
+	uint64_t cur; /* the last one written */
+	bool have; /* a read waits for its write */
 	struct ptrace_rec read;
 };
 
@@ -111,5 +111,5 @@ static int lackey_end(struct sink *s)
 	return s->o->err ? -1 : 0;
 }
 
-const struct sink sink_lackey = { .name = "lackey", .blocks = true, .begin = lackey_begin,
-				  .batch = lackey_batch, .end = lackey_end };
+const struct sink sink_lackey = {
+	.name = "lackey", .blocks = true, .begin = lackey_begin, .batch = lackey_batch, .end = lackey_end};

@@ -6,11 +6,15 @@
 #include <string.h>
 #include "out.h"
 
-static const char kind_char[4] = { 'R', 'W', 'P', '?' };
+static const char kind_char[4] = {'R', 'W', 'P', '?'};
 
 /* names of the instruction addresses met lately: finding one is much slower than a line */
 #define NSYM 4096
-struct symcache { uint64_t ip; uint32_t tid; char *text; };
+struct symcache {
+	uint64_t ip;
+	uint32_t tid;
+	char *text;
+};
 
 static const char *symbol(struct sink *s, const struct ptrace_rec *r)
 {
@@ -114,7 +118,7 @@ static int csv_batch(struct sink *s, const struct ptrace_rec *rec, size_t n)
 
 static int raw_begin(struct sink *s)
 {
-	struct ptrace_raw_head h = { PTRACE_RAW_MAGIC, 1, sizeof(struct ptrace_rec) };
+	struct ptrace_raw_head h = {PTRACE_RAW_MAGIC, 1, sizeof(struct ptrace_rec)};
 
 	return obuf_put(s->o, &h, sizeof(h));
 }
@@ -130,15 +134,15 @@ static int null_batch(struct sink *s, const struct ptrace_rec *rec, size_t n)
 	return 0;
 }
 
-const struct sink sink_text = { .name = "text", .batch = text_batch, .end = end_text };
-const struct sink sink_csv = { .name = "csv", .begin = csv_begin, .batch = csv_batch, .end = end_text };
-const struct sink sink_raw = { .name = "raw", .binary = true, .begin = raw_begin, .batch = raw_batch };
-const struct sink sink_null = { .name = "null", .batch = null_batch };
+const struct sink sink_text = {.name = "text", .batch = text_batch, .end = end_text};
+const struct sink sink_csv = {.name = "csv", .begin = csv_begin, .batch = csv_batch, .end = end_text};
+const struct sink sink_raw = {.name = "raw", .binary = true, .begin = raw_begin, .batch = raw_batch};
+const struct sink sink_null = {.name = "null", .batch = null_batch};
 
 const struct sink *sink_find(const char *name)
 {
-	static const struct sink *const all[] = { &sink_text, &sink_csv, &sink_lackey, &sink_raw, &sink_bin,
-						  &sink_null };
+	static const struct sink *const all[] = {&sink_text, &sink_csv, &sink_lackey,
+						 &sink_raw,  &sink_bin, &sink_null};
 
 	for (size_t i = 0; i < NELEM(all); i++)
 		if (!strcmp(all[i]->name, name))

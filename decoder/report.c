@@ -57,7 +57,8 @@ static void functions(FILE *f, struct stats *s)
 	if (s->st.opaque_entries)
 		fprintf(f, "\nuntraced code ran %llu times (%.3f per 1,000 instructions), left to from\n",
 			(ull)s->st.opaque_entries,
-			s->st.instructions ? 1e3 * (double)s->st.opaque_entries / (double)s->st.instructions : 0);
+			s->st.instructions ? 1e3 * (double)s->st.opaque_entries / (double)s->st.instructions
+					   : 0);
 	for (uint32_t i = 0; i < s->nfn && i < 10 && s->fn[i].opaque; i++)
 		fprintf(f, "  %15llu          %s (%s)\n", (ull)s->fn[i].opaque,
 			fname(&s->fn[i], buf, sizeof(buf)), base(s->fn[i].rec));
@@ -77,8 +78,11 @@ void report_text(FILE *f, struct stats *s)
 	if (!s->complete)
 		fprintf(f, "              %s\n", s->reason);
 	fprintf(f, "instructions  %llu\n", (ull)t->instructions);
-	fprintf(f, "accesses      %llu (%.0f per 1,000 instructions): %llu reads, %llu writes, %llu prefetches\n",
-		(ull)t->accesses, (double)t->accesses / ki, (ull)t->reads, (ull)t->writes, (ull)t->prefetches);
+	fprintf(f,
+		"accesses      %llu (%.0f per 1,000 instructions): %llu reads, %llu writes, %llu "
+		"prefetches\n",
+		(ull)t->accesses, (double)t->accesses / ki, (ull)t->reads, (ull)t->writes,
+		(ull)t->prefetches);
 	fprintf(f, "footprint     %s%llu lines of 64 bytes, %llu pages of 4 KiB (%.1f MiB)\n",
 		all ? "" : "at least ", (ull)lines, (ull)pages, (double)pages / 256);
 	fprintf(f, "log           %llu bytes (%.1f per 1,000 instructions), %llu on disk\n",
@@ -86,7 +90,8 @@ void report_text(FILE *f, struct stats *s)
 	fprintf(f, "decode        %.2f s, %.1f million accesses/s\n", t->seconds,
 		t->seconds > 0 ? (double)t->accesses / t->seconds / 1e6 : 0);
 	if (s->unexpected)
-		fprintf(f, "unexpected    %llu entries at places the analysis did not foresee\n", (ull)s->unexpected);
+		fprintf(f, "unexpected    %llu entries at places the analysis did not foresee\n",
+			(ull)s->unexpected);
 	functions(f, s);
 }
 
@@ -113,17 +118,19 @@ void report_json(FILE *f, struct stats *s)
 	stats_footprint(s, &lines, &pages, &all);
 	fprintf(f, "{\"run\": ");
 	json_puts(f, s->run->dir);
-	fprintf(f, ", \"processes\": %u, \"threads\": %u,\n \"instructions\": %llu, \"accesses\": %llu, "
-		"\"reads\": %llu, \"writes\": %llu, \"prefetches\": %llu,\n", s->run->nproc, s->run->nthread,
-		(ull)t->instructions, (ull)t->accesses, (ull)t->reads, (ull)t->writes, (ull)t->prefetches);
+	fprintf(f,
+		", \"processes\": %u, \"threads\": %u,\n \"instructions\": %llu, \"accesses\": %llu, "
+		"\"reads\": %llu, \"writes\": %llu, \"prefetches\": %llu,\n",
+		s->run->nproc, s->run->nthread, (ull)t->instructions, (ull)t->accesses, (ull)t->reads,
+		(ull)t->writes, (ull)t->prefetches);
 	fprintf(f, " \"lines\": %llu, \"pages\": %llu, \"footprint_exact\": %s,\n", (ull)lines, (ull)pages,
 		all ? "true" : "false");
 	fprintf(f, " \"log_bytes_raw\": %llu, \"log_bytes_disk\": %llu, \"log_bytes_used\": %llu,\n",
 		(ull)t->log_bytes_raw, (ull)t->log_bytes_disk, (ull)t->log_bytes_used);
 	fprintf(f, " \"opaque_entries\": %llu, \"callbacks\": %llu, \"unexpected_entries\": %llu,\n",
 		(ull)t->opaque_entries, (ull)t->callbacks, (ull)s->unexpected);
-	fprintf(f, " \"checked\": %llu, \"wrong\": %llu, \"unknown\": %llu, \"missing\": %llu,\n", (ull)t->checked,
-		(ull)t->wrong, (ull)t->unknown, (ull)t->missing);
+	fprintf(f, " \"checked\": %llu, \"wrong\": %llu, \"unknown\": %llu, \"missing\": %llu,\n",
+		(ull)t->checked, (ull)t->wrong, (ull)t->unknown, (ull)t->missing);
 	fprintf(f, " \"decode_seconds\": %.6f, \"complete\": %s, \"stop_reason\": ", t->seconds,
 		s->complete ? "true" : "false");
 	json_puts(f, s->reason);
@@ -136,8 +143,13 @@ void report_json(FILE *f, struct stats *s)
 
 static const char *reason_name(uint32_t r)
 {
-	static const char *const name[] = { "", "part of the tracer", "no map", "no room near it for its copy",
-					    "text relocations", "its map is for another file", "refused" };
+	static const char *const name[] = {"",
+					   "part of the tracer",
+					   "no map",
+					   "no room near it for its copy",
+					   "text relocations",
+					   "its map is for another file",
+					   "refused"};
 
 	return r < NELEM(name) ? name[r] : "unknown reason";
 }
@@ -152,16 +164,21 @@ void report_list(FILE *f, struct ptrace_run *r)
 		for (uint32_t k = 0; k < r->nthread; k++)
 			if (r->thread[k]->proc == p)
 				fprintf(f, "  thread %u: tid %u%s\n", k, r->thread[k]->pub.tid,
-					p->start && p->start->s.tid == r->thread[k]->pub.tid ? " (first)" : "");
+					p->start && p->start->s.tid == r->thread[k]->pub.tid ? " (first)"
+											     : "");
 		for (uint32_t k = 0; k < p->nmod; k++) {
 			const struct modrec *m = &p->mod[k];
 
 			if (!m->m.kind)
-				fprintf(f, "  module %u: %llx-%llx unloaded\n", k, (ull)m->m.lo, (ull)m->m.hi);
+				fprintf(f, "  module %u: %llx-%llx unloaded\n", k, (ull)m->m.lo,
+					(ull)m->m.hi);
 			else
 				fprintf(f, "  module %u: %llx-%llx %s%s%s%s\n", k, (ull)m->m.lo, (ull)m->m.hi,
-					m->path, m->map ? "" : " (opaque: ", m->map ? "" : m->lost ? m->lost :
-					reason_name(m->m.reason), m->map ? "" : ")");
+					m->path, m->map ? "" : " (opaque: ",
+					m->map	  ? ""
+					: m->lost ? m->lost
+						  : reason_name(m->m.reason),
+					m->map ? "" : ")");
 		}
 	}
 }
@@ -180,14 +197,16 @@ void report_ranges(FILE *f, struct ptrace_run *r)
 
 void report_diffs(FILE *f, struct ptrace_run *r, struct proc *p, const struct walk_result *res)
 {
-	static const char *const kind[] = { "read", "write", "prefetch", "access" };
+	static const char *const kind[] = {"read", "write", "prefetch", "access"};
 	char buf[400];
 
 	for (uint32_t i = 0; i < res->ndiff; i++) {
 		const struct walk_diff *d = &res->diff[i];
 
-		fprintf(f, "wrong: %s: %s of %u bytes at %#llx, the program used %#llx (ip %#llx, log position "
-			"%llu)\n", sym_text(r->sym, p, d->ip, true, buf, sizeof(buf)), kind[d->kind & 3], d->size,
+		fprintf(f,
+			"wrong: %s: %s of %u bytes at %#llx, the program used %#llx (ip %#llx, log position "
+			"%llu)\n",
+			sym_text(r->sym, p, d->ip, true, buf, sizeof(buf)), kind[d->kind & 3], d->size,
 			(ull)d->got, (ull)d->want, (ull)d->ip, (ull)d->pos);
 	}
 }

@@ -34,7 +34,7 @@ void run_note(struct ptrace_run *r, const char *fmt, ...)
 static struct map *map_for(struct ptrace_run *r, const struct run_module *m, char **lost)
 {
 	char *dir = xprintf("%s/maps", r->dir);
-	struct ptrace_error e = { 0 };
+	struct ptrace_error e = {0};
 	struct map *found = NULL;
 	struct dirent *d;
 	DIR *h;
@@ -113,7 +113,7 @@ static void add_module(struct proc *p, const struct run_module *m)
 static void open_modules(struct proc *p)
 {
 	char *path = xprintf("%s/modules.bin", p->dir);
-	struct ptrace_error e = { 0 };
+	struct ptrace_error e = {0};
 	size_t size, at = 0;
 	const uint8_t *b = file_map(path, &size, &e);
 
@@ -125,8 +125,9 @@ static void open_modules(struct proc *p)
 		if (!modrec_ok(m, size - at, p->nmod)) {
 			if (m->magic == RUN_MODULE_MAGIC && m->size > size - at)
 				break; /* being written, or the run was killed */
-			run_note(p->run, "%s: record %u at byte %zu is damaged; modules from there on are lost",
-				 path, p->nmod, at);
+			run_note(p->run,
+				 "%s: record %u at byte %zu is damaged; modules from there on are lost", path,
+				 p->nmod, at);
 			break;
 		}
 		add_module(p, m);
@@ -173,7 +174,8 @@ static void open_threads(struct ptrace_run *r, struct proc *p)
 		if (sscanf(d->d_name, "thread-%u.log%n", &tid, &end) != 1 || !end || d->d_name[end])
 			continue;
 		if (r->nthread == 65536) {
-			run_note(r, "%s: more than 65536 threads; thread %u and others are left out", p->dir, tid);
+			run_note(r, "%s: more than 65536 threads; thread %u and others are left out", p->dir,
+				 tid);
 			continue;
 		}
 		t = xcalloc(1, sizeof(*t));
@@ -215,7 +217,9 @@ static void open_stop(struct proc *p)
 	if (b && size >= sizeof(s)) {
 		memcpy(&s, b, sizeof(s));
 		if (s.magic != RUN_STOP_MAGIC || s.version != RUN_VERSION) {
-			run_note(p->run, "%s is damaged or of another version; the end of the trace is not exact", path);
+			run_note(p->run,
+				 "%s is damaged or of another version; the end of the trace is not exact",
+				 path);
 		} else if (s.async) {
 			p->async = true;
 			p->lp_pos = s.lp_pos;
@@ -228,7 +232,7 @@ static void open_stop(struct proc *p)
 static void open_proc(struct ptrace_run *r, const char *name, uint32_t pid, uint32_t image)
 {
 	struct proc *p = xcalloc(1, sizeof(*p));
-	struct ptrace_error e = { 0 };
+	struct ptrace_error e = {0};
 	char *path, *text;
 
 	p->run = r;
@@ -267,10 +271,11 @@ static int check_version(const char *dir, struct ptrace_error *err)
 	char *path = xprintf("%s/run.json", dir), *text = read_text(path), v[32];
 	int rc = 0;
 
-	if (text && json_get(text, "version", v, sizeof(v)) &&
-	    strtoul(v, NULL, 10) != RUN_VERSION)
-		rc = err_set(err, PTRACE_BAD, "%s has run version %s, this decoder reads %d: use the "
-			     "ptrace-decode of the version that made the run", dir, v, RUN_VERSION);
+	if (text && json_get(text, "version", v, sizeof(v)) && strtoul(v, NULL, 10) != RUN_VERSION)
+		rc = err_set(err, PTRACE_BAD,
+			     "%s has run version %s, this decoder reads %d: use the "
+			     "ptrace-decode of the version that made the run",
+			     dir, v, RUN_VERSION);
 	free(text);
 	free(path);
 	return rc;
@@ -304,8 +309,10 @@ ptrace_run *ptrace_run_open(const char *dir, void (*note)(void *, const char *),
 	}
 	closedir(h);
 	if (!r->nproc) {
-		err_set(err, PTRACE_BAD, "%s holds no traced process (no proc-PID.N in it): is it a run directory, "
-			"and did the program start with libptrace_rt.so?", dir);
+		err_set(err, PTRACE_BAD,
+			"%s holds no traced process (no proc-PID.N in it): is it a run directory, "
+			"and did the program start with libptrace_rt.so?",
+			dir);
 		ptrace_run_close(r);
 		return NULL;
 	}
@@ -380,8 +387,10 @@ uint32_t ptrace_run_modules(const ptrace_run *run, const struct ptrace_module **
 			const struct run_module *m = &p->mod[k].m;
 
 			if (m->kind)
-				r->mlist[n++] = (struct ptrace_module){ m->bias, m->lo, m->hi, p->pid, p->image,
-					p->mod[k].map != NULL, 0, p->mod[k].path };
+				r->mlist[n++] =
+					(struct ptrace_module){m->bias, m->lo,	       m->hi,
+							       p->pid,	p->image,      p->mod[k].map != NULL,
+							       0,	p->mod[k].path};
 		}
 	}
 	*list = r->mlist;

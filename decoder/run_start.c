@@ -16,8 +16,10 @@ static int check(struct start *s, const char *path, struct ptrace_error *e)
 	if (h->magic != RUN_START_MAGIC)
 		return err_set(e, PTRACE_BAD, "%s is not a start state", path);
 	if (h->version != RUN_VERSION)
-		return err_set(e, PTRACE_BAD, "%s has version %u, this decoder reads %d: use the ptrace-decode "
-			       "of the version that made the run", path, h->version, RUN_VERSION);
+		return err_set(e, PTRACE_BAD,
+			       "%s has version %u, this decoder reads %d: use the ptrace-decode "
+			       "of the version that made the run",
+			       path, h->version, RUN_VERSION);
 	if (h->nregions > (s->size - sizeof(*h)) / sizeof(struct run_region))
 		return err_set(e, PTRACE_BAD, "%s is cut in its table of regions", path);
 	s->region = (const void *)(s->base + sizeof(*h));
@@ -35,9 +37,10 @@ static int check(struct start *s, const char *path, struct ptrace_error *e)
 	for (uint32_t i = 0; i < s->nregion; i++) {
 		const struct run_region *r = &s->region[i];
 
-		if ((r->prot & RUN_REGION_DUMPED) && (r->file_off > s->size || r->size > s->size - r->file_off))
-			return err_set(e, PTRACE_BAD, "%s is cut: region %u at %#llx is not all there", path, i,
-				       (unsigned long long)r->addr);
+		if ((r->prot & RUN_REGION_DUMPED) &&
+		    (r->file_off > s->size || r->size > s->size - r->file_off))
+			return err_set(e, PTRACE_BAD, "%s is cut: region %u at %#llx is not all there", path,
+				       i, (unsigned long long)r->addr);
 	}
 	return 0;
 }

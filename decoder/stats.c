@@ -13,7 +13,9 @@
 #define NIC 8192
 #define MAX_PAGES (8u << 20) /* 16 bytes each, table at most 3/4 full: 256 MiB */
 
-struct page { uint64_t no, lines; }; /* lines != 0 where used */
+struct page {
+	uint64_t no, lines;
+}; /* lines != 0 where used */
 struct foot {
 	struct page *tab;
 	uint64_t cap, pages;
@@ -139,7 +141,7 @@ static uint32_t function_of(struct stats *s, const struct proc *p, uint64_t ip)
 			*fn_slot(s, s->fn[i].name, s->fn[i].rec, s->fn[i].start) = i;
 		at = fn_slot(s, name, rec, start);
 	}
-	s->fn[s->nfn] = (struct fcount){ name, rec, start, 0, 0 };
+	s->fn[s->nfn] = (struct fcount){name, rec, start, 0, 0};
 	return *at = s->nfn++;
 }
 

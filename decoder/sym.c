@@ -112,7 +112,8 @@ const char *sym_function(struct sym *s, const struct proc *p, uint64_t ip, uint6
 
 		if (b) {
 			name = map_group_name(rec->map, b->group);
-			*start = b->group < rec->map->ngroup ? rec->m.bias + rec->map->group[b->group].vaddr : 0;
+			*start = b->group < rec->map->ngroup ? rec->m.bias + rec->map->group[b->group].vaddr
+							     : 0;
 		}
 	}
 	if (name || !s)

@@ -59,9 +59,11 @@ int log_ended(struct walker *w)
 		return 1;
 	}
 
-	snprintf(w->res->why, sizeof(w->res->why), "%s", why ? why :
-		 log_clean(w->log) ? "the stream ends without an end event" :
-		 "the stream ends at its last complete chunk (the run was killed, or is still going on)");
+	snprintf(w->res->why, sizeof(w->res->why), "%s",
+		 why		     ? why
+		 : log_clean(w->log) ? "the stream ends without an end event"
+				     : "the stream ends at its last complete chunk (the run was killed, or "
+				       "is still going on)");
 	w->end = WALK_LOG_ENDS;
 	return 1;
 }

@@ -28,7 +28,7 @@ _Static_assert(sizeof(struct xop) == 16, "four to a cache line");
 
 #define ZERO SEM_NREGS /* a register that holds 0 */
 #define WALK_NREGS (SEM_NREGS + 8)
-#define B_REG(b) ((b) & 0xfff)
+#define B_REG(b) ((b)&0xfff)
 #define B_SHIFT(b) ((b) >> 12)
 
 /* A module as loaded. Kept after unload: frames may still name it. */
@@ -40,56 +40,62 @@ struct inst {
 	bool live;
 };
 
-enum { FR_OPAQUE = 1, /* the caller is opaque code: returning leads to a mark */
-       FR_RMARK = 2,  /* the return site begins with a SEM_RMARK */
-       FR_RESYNC = 4, /* the return site writes a RESYNC mark */
-       FR_DEAD = 8 };
+enum {
+	FR_OPAQUE = 1, /* the caller is opaque code: returning leads to a mark */
+	FR_RMARK = 2, /* the return site begins with a SEM_RMARK */
+	FR_RESYNC = 4, /* the return site writes a RESYNC mark */
+	FR_DEAD = 8
+};
 #define NSAVED 6
 struct frame {
-	uint64_t slot;            /* address of the return address */
-	struct xop *pc;           /* where a return leads */
+	uint64_t slot; /* address of the return address */
+	struct xop *pc; /* where a return leads */
 	struct inst *m;
-	uint64_t saved[NSAVED];   /* rbx, rbp, r12-r15 as the caller had them */
+	uint64_t saved[NSAVED]; /* rbx, rbp, r12-r15 as the caller had them */
 	uint32_t flags, check;
 };
 #define MAX_FRAMES (4u << 20)
 #define NLIMBO 1024
 
 #define LCACHE 4096
-struct lcache { uint64_t addr; struct inst *m; uint32_t leader; };
+struct lcache {
+	uint64_t addr;
+	struct inst *m;
+	uint32_t leader;
+};
 
-#define NREC 16384     /* records in a batch */
-#define REC_KEEP 64    /* of the batch before, for SEM_VCHK */
-#define REC_ROOM 4096  /* records a block may add without a check of its own */
+#define NREC 16384 /* records in a batch */
+#define REC_KEEP 64 /* of the batch before, for SEM_VCHK */
+#define REC_ROOM 4096 /* records a block may add without a check of its own */
 
 struct walker {
 	uint64_t r[WALK_NREGS];
 	struct xop *pc;
 	struct inst *m;
 	struct log *log;
-	const uint8_t *p, *lim;   /* next byte of the stream, end of what is in memory */
+	const uint8_t *p, *lim; /* next byte of the stream, end of what is in memory */
 	struct ptrace_rec *out, *outlim;
-	struct ptrace_rec *buf;   /* REC_KEEP + NREC */
-	uint32_t tid_kind;        /* tid in the position it has in a record */
+	struct ptrace_rec *buf; /* REC_KEEP + NREC */
+	uint32_t tid_kind; /* tid in the position it has in a record */
 	uint64_t insns;
 
 	struct frame *frame;
 	uint32_t nframe, capframe;
-	struct frame *limbo;      /* NLIMBO: frames that were jumped over, a ring */
+	struct frame *limbo; /* NLIMBO: frames that were jumped over, a ring */
 	uint32_t nlimbo;
 
-	uint64_t expect;          /* mirrors tcb.expect */
-	uint64_t maybe;           /* if not 0, what expect is instead if the last IJMP was one that may leave */
-	bool execing;             /* an execve is under way: if it works, the stream just ends */
-	uint64_t left;            /* ip of the block control left from to unknown code, 0 if none */
+	uint64_t expect; /* mirrors tcb.expect */
+	uint64_t maybe; /* if not 0, what expect is instead if the last IJMP was one that may leave */
+	bool execing; /* an execve is under way: if it works, the stream just ends */
+	uint64_t left; /* ip of the block control left from to unknown code, 0 if none */
 
 	struct proc *proc;
 	struct inst **inst;
 	uint32_t ninst;
-	uint8_t *applied;         /* per module record: already in effect */
+	uint8_t *applied; /* per module record: already in effect */
 	struct lcache *lc;
 	struct mem *mem;
-	const uint8_t *ro;        /* last read-only bytes used: rolo, ron */
+	const uint8_t *ro; /* last read-only bytes used: rolo, ron */
 	uint64_t rolo, ron;
 
 	const struct walk_opts *o;
@@ -98,7 +104,7 @@ struct walker {
 	struct ptrace_stats *st;
 	struct walk_result *res;
 	enum walk_end end;
-	struct walk_place *ptab;  /* hash of places */
+	struct walk_place *ptab; /* hash of places */
 	uint32_t pcap, pn;
 };
 
@@ -155,14 +161,18 @@ int walk_vchk(struct walker *w, uint64_t back);
 /* handlers: enum H_* ------------------------------------------------------------------------ */
 
 /* value ops specialised by width, register-register and register-immediate */
-#define H_VALUE(X) X(ADD) X(SUB) X(AND) X(OR) X(XOR) X(MUL) X(SHL) X(SHR) X(SAR) X(CMPEQ) \
-	X(FC_ADD) X(FC_SUB) X(FR_ADD) X(FR_SUB)
+#define H_VALUE(X)                                                                                           \
+	X(ADD)                                                                                               \
+	X(SUB) X(AND) X(OR) X(XOR) X(MUL) X(SHL) X(SHR) X(SAR) X(CMPEQ) X(FC_ADD) X(FC_SUB) X(FR_ADD)        \
+		X(FR_SUB)
 #define H_UNARY(X) X(MOV) X(SX) X(NOT) X(NEG) X(FR_LOGIC)
 #define H_CC(X) X(0) X(1) X(2) X(3) X(4) X(5) X(6) X(7) X(8) X(9) X(10) X(11) X(12) X(13) X(14) X(15)
-#define H_OTHER(X) X(IMM) X(LEA) X(SEL) X(GENERIC) X(LOG1) X(LOG2) X(LOG4) X(LOG8) X(LOGSX1) \
-	X(LOGSX2) X(LOGSX4) X(REC) X(REC_ROOM) X(RECVEC) X(RECREP) X(RECXS) X(VCHK) X(LOAD) X(STORE) X(LOADRO) \
-	X(BLOCK) X(BLOCKREC) X(JMP) X(JCC_LOG) X(JCC) X(IJMP) X(IJMP_LOG) X(CALL) X(CALLX) X(JMPX) X(RET) \
-	X(RETX) X(SYSCALL) X(HALT) X(RMARK)
+#define H_OTHER(X)                                                                                           \
+	X(IMM)                                                                                               \
+	X(LEA) X(SEL) X(GENERIC) X(LOG1) X(LOG2) X(LOG4) X(LOG8) X(LOGSX1) X(LOGSX2) X(LOGSX4) X(REC)        \
+		X(REC_ROOM) X(RECVEC) X(RECREP) X(RECXS) X(VCHK) X(LOAD) X(STORE) X(LOADRO) X(BLOCK)         \
+			X(BLOCKREC) X(JMP) X(JCC_LOG) X(JCC) X(IJMP) X(IJMP_LOG) X(CALL) X(CALLX) X(JMPX)    \
+				X(RET) X(RETX) X(SYSCALL) X(HALT) X(RMARK)
 
 #define H_W(X, op, form) X(op##_##form##1) X(op##_##form##2) X(op##_##form##4) X(op##_##form##8)
 #define H_E(n) H_##n,

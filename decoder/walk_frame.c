@@ -11,7 +11,7 @@
 #include <string.h>
 #include "walk.h"
 
-static const uint8_t saved_reg[NSAVED] = { SEM_RBX, SEM_RBP, SEM_R12, SEM_R13, SEM_R14, SEM_R15 };
+static const uint8_t saved_reg[NSAVED] = {SEM_RBX, SEM_RBP, SEM_R12, SEM_R13, SEM_R14, SEM_R15};
 
 static int grow(struct walker *w)
 {

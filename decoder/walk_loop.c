@@ -18,41 +18,67 @@
 #define SAVE (w->pc = pc, w->p = p, w->lim = lim, w->out = out, w->insns = insns)
 #define LOAD (pc = w->pc, p = w->p, lim = w->lim, out = w->out, m = w->m, code = m->code, bias = m->bias)
 #define GO goto *tab[pc->h]
-#define NEXT do { pc++; GO; } while (0)
-#define SLOW(call) do { \
-	SAVE; \
-	if (unlikely(call)) \
-		return w->end; \
-	LOAD; \
-} while (0)
-#define NEED(n) do { \
-	if (unlikely((size_t)(lim - p) < (n))) { \
-		SAVE; \
-		if (!log_need(w->log, &w->p, &w->lim, n)) \
-			return log_ended(w); \
-		LOAD; \
-	} \
-} while (0)
+#define NEXT                                                                                                 \
+	do {                                                                                                 \
+		pc++;                                                                                        \
+		GO;                                                                                          \
+	} while (0)
+#define SLOW(call)                                                                                           \
+	do {                                                                                                 \
+		SAVE;                                                                                        \
+		if (unlikely(call))                                                                          \
+			return w->end;                                                                       \
+		LOAD;                                                                                        \
+	} while (0)
+#define NEED(n)                                                                                              \
+	do {                                                                                                 \
+		if (unlikely((size_t)(lim - p) < (n))) {                                                     \
+			SAVE;                                                                                \
+			if (!log_need(w->log, &w->p, &w->lim, n))                                            \
+				return log_ended(w);                                                         \
+			LOAD;                                                                                \
+		}                                                                                            \
+	} while (0)
 
 /* value op with everything but the operands constant */
-#define FOLD(OP, W, x, y) sem_alu(&(const struct sem_op){ .op = SEM_##OP, .w = (W) }, x, y, 0)
-#define DO_R(OP, W) h_##OP##_R##W: r[pc->dst] = FOLD(OP, W, r[pc->a], r[pc->b]); NEXT;
-#define DO_I(OP, W) h_##OP##_I##W: r[pc->dst] = FOLD(OP, W, r[pc->a], (uint64_t)pc->imm); NEXT;
-#define DO_U(OP, W) h_##OP##_U##W: r[pc->dst] = FOLD(OP, W, r[pc->a], 0); NEXT;
-#define DO_VALUE(OP) DO_R(OP, 1) DO_R(OP, 2) DO_R(OP, 4) DO_R(OP, 8) \
-	DO_I(OP, 1) DO_I(OP, 2) DO_I(OP, 4) DO_I(OP, 8)
+#define FOLD(OP, W, x, y) sem_alu(&(const struct sem_op){.op = SEM_##OP, .w = (W)}, x, y, 0)
+#define DO_R(OP, W)                                                                                          \
+	h_##OP##_R##W : r[pc->dst] = FOLD(OP, W, r[pc->a], r[pc->b]);                                        \
+	NEXT;
+#define DO_I(OP, W)                                                                                          \
+	h_##OP##_I##W : r[pc->dst] = FOLD(OP, W, r[pc->a], (uint64_t)pc->imm);                               \
+	NEXT;
+#define DO_U(OP, W)                                                                                          \
+	h_##OP##_U##W : r[pc->dst] = FOLD(OP, W, r[pc->a], 0);                                               \
+	NEXT;
+#define DO_VALUE(OP)                                                                                         \
+	DO_R(OP, 1) DO_R(OP, 2) DO_R(OP, 4) DO_R(OP, 8) DO_I(OP, 1) DO_I(OP, 2) DO_I(OP, 4) DO_I(OP, 8)
 #define DO_UNARY(OP) DO_U(OP, 1) DO_U(OP, 2) DO_U(OP, 4) DO_U(OP, 8)
-#define DO_COND(CC) h_COND##CC: r[pc->dst] = sem_cond(CC, r[pc->a], r[pc->b]); NEXT;
+#define DO_COND(CC)                                                                                          \
+	h_COND##CC : r[pc->dst] = sem_cond(CC, r[pc->a], r[pc->b]);                                          \
+	NEXT;
 
-#define READ(T) ({ T v_; memcpy(&v_, p, sizeof(v_)); p += sizeof(v_); v_; })
-#define DO_LOG(NAME, T, CAST) h_##NAME: NEED(sizeof(T)); r[pc->dst] = (uint64_t)(CAST)READ(T); NEXT;
+#define READ(T)                                                                                              \
+	({                                                                                                   \
+		T v_;                                                                                        \
+		memcpy(&v_, p, sizeof(v_));                                                                  \
+		p += sizeof(v_);                                                                             \
+		v_;                                                                                          \
+	})
+#define DO_LOG(NAME, T, CAST)                                                                                \
+	h_##NAME : NEED(sizeof(T));                                                                          \
+	r[pc->dst] = (uint64_t)(CAST)READ(T);                                                                \
+	NEXT;
 
-#define EMIT() do { \
-	*out++ = (struct ptrace_rec){ \
-		.ip = bias + SEM_REC_IP(pc->imm), \
-		.addr = r[pc->a] + (r[B_REG(pc->b)] << B_SHIFT(pc->b)) + (int64_t)SEM_REC_DISP(pc->imm), \
-		.size = SEM_REC_SIZE(pc->dst), .tid = (uint16_t)tid, .kind = SEM_REC_KIND(pc->dst) }; \
-} while (0)
+#define EMIT()                                                                                               \
+	do {                                                                                                 \
+		*out++ = (struct ptrace_rec){.ip = bias + SEM_REC_IP(pc->imm),                               \
+					     .addr = r[pc->a] + (r[B_REG(pc->b)] << B_SHIFT(pc->b)) +        \
+						     (int64_t)SEM_REC_DISP(pc->imm),                         \
+					     .size = SEM_REC_SIZE(pc->dst),                                  \
+					     .tid = (uint16_t)tid,                                           \
+					     .kind = SEM_REC_KIND(pc->dst)};                                 \
+	} while (0)
 
 #define L_E(n) &&h_##n,
 #define L_EV(op) H_W(L_E, op, R) H_W(L_E, op, I)
@@ -118,16 +144,17 @@ static int store(struct walker *w, uint64_t addr, unsigned n, uint64_t v)
 
 static int block_record(struct walker *w, const struct map_block *b)
 {
-	*w->out++ = (struct ptrace_rec){ .ip = w->m->bias + b->vaddr, .size = b->ninsn, .kind = WALK_BLOCK,
-		.addr = (uint64_t)(uintptr_t)(w->m->map->insnlen + b->insn), .tid = (uint16_t)w->tid_kind };
+	*w->out++ = (struct ptrace_rec){.ip = w->m->bias + b->vaddr,
+					.size = b->ninsn,
+					.kind = WALK_BLOCK,
+					.addr = (uint64_t)(uintptr_t)(w->m->map->insnlen + b->insn),
+					.tid = (uint16_t)w->tid_kind};
 	return 0;
 }
 
 int walk_loop(struct walker *w)
 {
-	static const void *const tab[H_N] = {
-		&&h_XLAT, H_VALUE(L_EV) H_UNARY(L_EU) H_CC(L_EC) H_OTHER(L_E)
-	};
+	static const void *const tab[H_N] = {&&h_XLAT, H_VALUE(L_EV) H_UNARY(L_EU) H_CC(L_EC) H_OTHER(L_E)};
 	uint64_t *const r = w->r;
 	const uint32_t tid = w->tid_kind;
 	uint64_t insns = w->insns, bias, v;

@@ -88,7 +88,8 @@ static int event(struct walker *w)
 	switch (id) {
 	case RUN_EV_MODULE:
 		return mod_apply(w, (uint32_t)(arg > UINT32_MAX ? UINT32_MAX : arg));
-	case RUN_EV_EXIT: case RUN_EV_STOP:
+	case RUN_EV_EXIT:
+	case RUN_EV_STOP:
 		w->end = id == RUN_EV_EXIT ? WALK_EXIT : WALK_STOP;
 		w->res->arg = arg;
 		return 1;

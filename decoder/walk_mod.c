@@ -23,8 +23,8 @@ int mod_apply(struct walker *w, uint32_t index)
 	struct inst *m;
 
 	if (index >= w->proc->nmod)
-		return lost(w, "the stream names module record %u, modules.bin has %u (damaged or cut)", index,
-			    w->proc->nmod);
+		return lost(w, "the stream names module record %u, modules.bin has %u (damaged or cut)",
+			    index, w->proc->nmod);
 	if (w->applied[index])
 		return 0;
 	w->applied[index] = 1;
@@ -89,7 +89,7 @@ const struct map_leader *mod_leader(struct walker *w, uint64_t addr, struct inst
 		return NULL;
 	l = map_leader((*m)->map, (uint32_t)(addr - (*m)->bias));
 	if (l)
-		*c = (struct lcache){ addr, *m, (uint32_t)(l - (*m)->map->leader) };
+		*c = (struct lcache){addr, *m, (uint32_t)(l - (*m)->map->leader)};
 	return l;
 }
 
@@ -99,7 +99,8 @@ const struct map_site *mod_site(struct walker *w, uint32_t id, struct inst **m)
 		struct inst *k = w->inst[i];
 		uint32_t n = id - k->rec->m.site_base;
 
-		if (k->live && id >= k->rec->m.site_base && n < k->map->nsite && k->map->site[n].ops < k->map->nop) {
+		if (k->live && id >= k->rec->m.site_base && n < k->map->nsite &&
+		    k->map->site[n].ops < k->map->nop) {
 			*m = k;
 			return &k->map->site[n];
 		}

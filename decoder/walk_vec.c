@@ -11,8 +11,11 @@
 
 static int put(struct walker *w, uint32_t vip, uint64_t addr, uint32_t size, unsigned kind)
 {
-	*w->out++ = (struct ptrace_rec){ .ip = w->m->bias + vip, .addr = addr, .size = size,
-		.tid = (uint16_t)w->tid_kind, .kind = (uint8_t)kind };
+	*w->out++ = (struct ptrace_rec){.ip = w->m->bias + vip,
+					.addr = addr,
+					.size = size,
+					.tid = (uint16_t)w->tid_kind,
+					.kind = (uint8_t)kind};
 	if (kind == PTRACE_W)
 		mem_forget(w->mem, addr, size);
 	return w->out >= w->outlim ? flush(w) : 0;
@@ -135,8 +138,8 @@ int walk_recrep(struct walker *w)
 				return 1;
 		if (v.kind == SEM_REP_LODS)
 			continue;
-		if (put(w, ip, dst, o->w, v.kind == SEM_REP_MOVS || v.kind == SEM_REP_STOS ? PTRACE_W :
-			PTRACE_R))
+		if (put(w, ip, dst, o->w,
+			v.kind == SEM_REP_MOVS || v.kind == SEM_REP_STOS ? PTRACE_W : PTRACE_R))
 			return 1;
 	}
 	return 0;
@@ -192,8 +195,8 @@ int walk_vchk(struct walker *w, uint64_t back)
 	rec = w->out - 1 - back;
 	w->st->wrong++;
 	if (res->ndiff < NELEM(res->diff))
-		res->diff[res->ndiff++] = (struct walk_diff){ rec->ip, want, rec->addr,
-			log_pos(w->log, w->p), rec->size, rec->kind };
+		res->diff[res->ndiff++] = (struct walk_diff){
+			rec->ip, want, rec->addr, log_pos(w->log, w->p), rec->size, rec->kind};
 	w->p += 8;
 	return 0;
 }

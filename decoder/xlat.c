@@ -24,10 +24,15 @@ static unsigned value_handler(unsigned op, bool *unary)
 {
 	*unary = false;
 	switch (op) {
-#define CASE_V(n) case SEM_##n: return H_##n##_R1;
-#define CASE_U(n) case SEM_##n: *unary = true; return H_##n##_U1;
-	H_VALUE(CASE_V)
-	H_UNARY(CASE_U)
+#define CASE_V(n)                                                                                            \
+	case SEM_##n:                                                                                        \
+		return H_##n##_R1;
+#define CASE_U(n)                                                                                            \
+	case SEM_##n:                                                                                        \
+		*unary = true;                                                                               \
+		return H_##n##_U1;
+		H_VALUE(CASE_V)
+		H_UNARY(CASE_U)
 	default:
 		return 0;
 	}
@@ -92,15 +97,18 @@ static bool xlat_control(const struct sem_op *o, struct xop *x, const struct ins
 	case SEM_JMP:
 		x->h = H_JMP;
 		return target_ok(m, SEM_TAKEN(o->imm));
-	case SEM_JCC: case SEM_JCC_LOG:
+	case SEM_JCC:
+	case SEM_JCC_LOG:
 		x->h = o->op == SEM_JCC ? H_JCC : H_JCC_LOG;
 		return target_ok(m, SEM_TAKEN(o->imm)) && target_ok(m, SEM_NEXT(o->imm));
-	case SEM_IJMP: case SEM_IJMP_LOG:
+	case SEM_IJMP:
+	case SEM_IJMP_LOG:
 		x->h = o->op == SEM_IJMP ? H_IJMP : H_IJMP_LOG;
 		x->dst = o->op == SEM_IJMP && o->imm == SEM_IJMP_MAY_LEAVE;
 		x->imm = group_of(m, i);
 		return true;
-	case SEM_CALL: case SEM_CALLX:
+	case SEM_CALL:
+	case SEM_CALLX:
 		x->h = o->op == SEM_CALL ? H_CALL : H_CALLX;
 		if (!target_ok(m, SEM_NEXT(o->imm))) {
 			/* a call that does not come back has no return site */
@@ -112,14 +120,23 @@ static bool xlat_control(const struct sem_op *o, struct xop *x, const struct ins
 			x->b = check;
 		}
 		return o->op == SEM_CALLX || target_ok(m, SEM_TAKEN(o->imm));
-	case SEM_JMPX: x->h = H_JMPX; return true;
-	case SEM_RET: x->h = H_RET; return true;
-	case SEM_RETX: x->h = H_RETX; return o->a < SEM_NREGS;
+	case SEM_JMPX:
+		x->h = H_JMPX;
+		return true;
+	case SEM_RET:
+		x->h = H_RET;
+		return true;
+	case SEM_RETX:
+		x->h = H_RETX;
+		return o->a < SEM_NREGS;
 	case SEM_SYSCALL:
 		x->h = H_SYSCALL;
 		return target_ok(m, SEM_NEXT(o->imm)) || SEM_NEXT(o->imm) == NONE32;
-	case SEM_HALT: x->h = H_HALT; return true;
-	default: return false;
+	case SEM_HALT:
+		x->h = H_HALT;
+		return true;
+	default:
+		return false;
 	}
 }
 
@@ -129,11 +146,14 @@ static bool xlat_rest(const struct walker *w, const struct sem_op *o, struct xop
 	int wl = wlog(o->w);
 
 	switch (o->op) {
-	case SEM_LOG: x->h = H_LOG1 + wl; return wl >= 0 && o->dst < SEM_NREGS;
+	case SEM_LOG:
+		x->h = H_LOG1 + wl;
+		return wl >= 0 && o->dst < SEM_NREGS;
 	case SEM_LOGSX:
 		x->h = wl == 3 ? H_LOG8 : H_LOGSX1 + wl;
 		return wl >= 0 && o->dst < SEM_NREGS;
-	case SEM_LOAD: case SEM_LOADRO:
+	case SEM_LOAD:
+	case SEM_LOADRO:
 		x->h = o->op == SEM_LOAD ? H_LOAD : H_LOADRO;
 		x->b = o->w;
 		return wl >= 0 && o->dst < SEM_NREGS;
@@ -145,10 +165,14 @@ static bool xlat_rest(const struct walker *w, const struct sem_op *o, struct xop
 		x->h = nrec > REC_ROOM / 2 ? H_REC_ROOM : H_REC;
 		x->b |= o->w << 12;
 		return o->w <= 15;
-	case SEM_RECVEC: case SEM_RECREP: case SEM_RECXS:
+	case SEM_RECVEC:
+	case SEM_RECREP:
+	case SEM_RECXS:
 		x->h = o->op == SEM_RECVEC ? H_RECVEC : o->op == SEM_RECREP ? H_RECREP : H_RECXS;
 		return i + 1 < m->map->nop && o->w <= 15;
-	case SEM_VCHK: x->h = H_VCHK; return true;
+	case SEM_VCHK:
+		x->h = H_VCHK;
+		return true;
 	case SEM_RMARK:
 		x->h = H_RMARK;
 		x->imm = RUN_MARK_RET | (o->imm & 0x1f) << 3; /* the byte itself */
@@ -159,7 +183,8 @@ static bool xlat_rest(const struct walker *w, const struct sem_op *o, struct xop
 		x->h = w->o->blocks ? H_BLOCKREC : H_BLOCK;
 		x->dst = m->map->block[o->imm].ninsn;
 		return true;
-	default: return false;
+	default:
+		return false;
 	}
 }
 
@@ -207,8 +232,8 @@ int xlat_run(struct walker *w, struct inst *m, struct xop *pc)
 			ok = xlat_rest(w, o, x, m, i, nrec);
 		if (!ok) {
 			x->h = 0;
-			return lost(w, "%s: op %u (code %u, width %u) is not one this decoder knows", m->map->path,
-				    i, o->op, o->w);
+			return lost(w, "%s: op %u (code %u, width %u) is not one this decoder knows",
+				    m->map->path, i, o->op, o->w);
 		}
 		if (o->op == SEM_RMARK && i)
 			mark_first(x - 1);

@@ -27,27 +27,27 @@
 #define MAP_VERSION 1 /* of format and analysis together: part of the cache key */
 
 enum map_section {
-	MAP_COPY,     /* bytes: instrumented text */
-	MAP_FIXUPS,   /* struct map_fixup, ascending copy offset */
-	MAP_PATCHES,  /* struct map_patch, ascending vaddr */
-	MAP_RANGES,   /* struct map_range: relocated code, ascending, disjoint (what is traced) */
-	MAP_OPAQUE,   /* struct map_opaque: code left alone, with the reason */
-	MAP_GROUPS,   /* struct map_group */
-	MAP_BLOCKS,   /* struct map_block, by group, in a group ascending vaddr */
-	MAP_INSNLEN,  /* bytes: instruction lengths, blocks index into it */
-	MAP_OPS,      /* struct sem_op */
-	MAP_SITES,    /* struct map_site, indexed by mark id */
-	MAP_LEADERS,  /* struct map_leader, ascending vaddr: targets of indirect jumps */
-	MAP_XLAT,     /* struct map_xlat, ascending copy offset */
-	MAP_RODATA,   /* struct map_rodata headers */
-	MAP_ROBYTES,  /* bytes of them */
-	MAP_SEGS,     /* struct map_seg: the PT_LOADs, to recognise mmaps */
-	MAP_STRINGS,  /* NUL-terminated names, offset 0 is "" */
+	MAP_COPY, /* bytes: instrumented text */
+	MAP_FIXUPS, /* struct map_fixup, ascending copy offset */
+	MAP_PATCHES, /* struct map_patch, ascending vaddr */
+	MAP_RANGES, /* struct map_range: relocated code, ascending, disjoint (what is traced) */
+	MAP_OPAQUE, /* struct map_opaque: code left alone, with the reason */
+	MAP_GROUPS, /* struct map_group */
+	MAP_BLOCKS, /* struct map_block, by group, in a group ascending vaddr */
+	MAP_INSNLEN, /* bytes: instruction lengths, blocks index into it */
+	MAP_OPS, /* struct sem_op */
+	MAP_SITES, /* struct map_site, indexed by mark id */
+	MAP_LEADERS, /* struct map_leader, ascending vaddr: targets of indirect jumps */
+	MAP_XLAT, /* struct map_xlat, ascending copy offset */
+	MAP_RODATA, /* struct map_rodata headers */
+	MAP_ROBYTES, /* bytes of them */
+	MAP_SEGS, /* struct map_seg: the PT_LOADs, to recognise mmaps */
+	MAP_STRINGS, /* NUL-terminated names, offset 0 is "" */
 	MAP_NSECTIONS
 };
 
 struct map_sect {
-	uint64_t off;  /* file offset */
+	uint64_t off; /* file offset */
 	uint64_t size; /* bytes */
 	uint64_t xxh3; /* XXH3_64bits of the bytes; the runtime checks only the head's */
 };
@@ -55,27 +55,27 @@ struct map_sect {
 struct map_head {
 	uint64_t magic;
 	uint32_t version;
-	uint32_t flags;        /* MAP_F_* */
-	uint8_t key[32];       /* build-id (up to 32 bytes, zero padded), or XXH3-128 of the file */
-	uint32_t key_len;      /* 16 or the build-id's length */
-	uint32_t key_kind;     /* 1 build-id, 2 hash of the file */
-	uint64_t file_size;    /* of the ELF, bytes */
+	uint32_t flags; /* MAP_F_* */
+	uint8_t key[32]; /* build-id (up to 32 bytes, zero padded), or XXH3-128 of the file */
+	uint32_t key_len; /* 16 or the build-id's length */
+	uint32_t key_kind; /* 1 build-id, 2 hash of the file */
+	uint64_t file_size; /* of the ELF, bytes */
 	uint32_t vaddr_lo, vaddr_hi; /* span of the PT_LOADs, page aligned */
-	uint32_t nsites;       /* number of mark ids this module needs */
-	uint32_t name;         /* SONAME or file name, offset in MAP_STRINGS */
-	uint64_t ninsns;       /* relocated instructions */
+	uint32_t nsites; /* number of mark ids this module needs */
+	uint32_t name; /* SONAME or file name, offset in MAP_STRINGS */
+	uint64_t ninsns; /* relocated instructions */
 	struct map_sect sect[MAP_NSECTIONS];
-	uint64_t head_xxh3;    /* of all bytes of the head before this field */
+	uint64_t head_xxh3; /* of all bytes of the head before this field */
 };
 
 #define MAP_F_VERIFY 1u /* every effective address is logged too */
 
 /* One 32/64-bit field of the copy that depends on where things were loaded. */
 enum map_fixup_kind {
-	MAP_FIX_MOD32,  /* *(s32 *)p += (s32)(bias - copy_base): rip-relative to the module. The file
+	MAP_FIX_MOD32, /* *(s32 *)p += (s32)(bias - copy_base): rip-relative to the module. The file
 	                   holds target_vaddr - (copy offset of the end of the instruction) */
-	MAP_FIX_ABS64,  /* *(u64 *)p += bias */
-	MAP_FIX_MARK,   /* *(u32 *)p += site_base << RUN_MARK_ID_SHIFT */
+	MAP_FIX_ABS64, /* *(u64 *)p += bias */
+	MAP_FIX_MARK, /* *(u32 *)p += site_base << RUN_MARK_ID_SHIFT */
 };
 struct map_fixup {
 	uint32_t copy_off;
@@ -84,10 +84,10 @@ struct map_fixup {
 
 /* Bytes to write in the original text. */
 enum map_patch_kind {
-	MAP_PATCH_JMP,   /* e9 rel32 to copy offset `arg`, 5 bytes at vaddr */
-	MAP_PATCH_JMP8,  /* eb rel8 to vaddr `arg` (an island), 2 bytes */
-	MAP_PATCH_CALL,  /* rewrite only the rel32 at vaddr (the 4 bytes) to reach copy offset `arg` */
-	MAP_PATCH_INT3,  /* fill `arg` bytes with 0xcc */
+	MAP_PATCH_JMP, /* e9 rel32 to copy offset `arg`, 5 bytes at vaddr */
+	MAP_PATCH_JMP8, /* eb rel8 to vaddr `arg` (an island), 2 bytes */
+	MAP_PATCH_CALL, /* rewrite only the rel32 at vaddr (the 4 bytes) to reach copy offset `arg` */
+	MAP_PATCH_INT3, /* fill `arg` bytes with 0xcc */
 };
 struct map_patch {
 	uint32_t vaddr;
@@ -95,18 +95,33 @@ struct map_patch {
 	uint32_t arg;
 };
 
-struct map_range { uint32_t start, end; }; /* vaddrs, end exclusive */
+struct map_range {
+	uint32_t start, end;
+}; /* vaddrs, end exclusive */
 
 enum map_reason { /* why code is opaque; map_reason_name[] in map_names.h */
-	MAP_OK, MAP_R_DECODE, MAP_R_OVERLAP, MAP_R_ESCAPE, MAP_R_UNRELOCATABLE, MAP_R_DATA_READ,
-	MAP_R_RSEQ, MAP_R_INDIRECT, MAP_R_TOO_SHORT, MAP_R_AVOID, MAP_R_SIGRET, MAP_R_UNREACHED,
-	MAP_R_LIMIT, MAP_R_NREASONS
+		  MAP_OK,
+		  MAP_R_DECODE,
+		  MAP_R_OVERLAP,
+		  MAP_R_ESCAPE,
+		  MAP_R_UNRELOCATABLE,
+		  MAP_R_DATA_READ,
+		  MAP_R_RSEQ,
+		  MAP_R_INDIRECT,
+		  MAP_R_TOO_SHORT,
+		  MAP_R_AVOID,
+		  MAP_R_SIGRET,
+		  MAP_R_UNREACHED,
+		  MAP_R_LIMIT,
+		  MAP_R_NREASONS
 };
-struct map_opaque { uint32_t start, end, reason, name; };
+struct map_opaque {
+	uint32_t start, end, reason, name;
+};
 
 struct map_group {
-	uint32_t vaddr;      /* lowest entry */
-	uint32_t name;       /* symbol, offset in MAP_STRINGS; 0 if none */
+	uint32_t vaddr; /* lowest entry */
+	uint32_t name; /* symbol, offset in MAP_STRINGS; 0 if none */
 	uint32_t block_first, nblocks; /* blocks need not be contiguous in memory, but are in MAP_BLOCKS
 	                        order of the group's emission; see map_block.group for the reverse */
 	uint32_t frame_flags; /* 0 */
@@ -114,24 +129,24 @@ struct map_group {
 
 struct map_block {
 	uint32_t vaddr;
-	uint32_t ops;        /* index of its SEM_BLOCK op */
-	uint32_t insn;       /* index into MAP_INSNLEN */
+	uint32_t ops; /* index of its SEM_BLOCK op */
+	uint32_t insn; /* index into MAP_INSNLEN */
 	uint16_t ninsn;
 	uint16_t flags;
 	uint32_t group;
-	uint32_t copy_off;   /* of the block's first instrumented byte */
+	uint32_t copy_off; /* of the block's first instrumented byte */
 };
 
 /* A place in the copy that writes a mark. Its number in MAP_SITES is its id within the module. */
 enum map_site_kind {
-	MAP_SITE_ENTRY,   /* indirect entry of a group. Stream: RUN_MARK_ENTRY word, or, when rsp is not
+	MAP_SITE_ENTRY, /* indirect entry of a group. Stream: RUN_MARK_ENTRY word, or, when rsp is not
 	                     what the last call made it, RUN_MARK_ENTRYX word + 8 bytes rsp */
-	MAP_SITE_RESYNC,  /* landing pad, returns-twice site: RUN_MARK_RESYNC word + 8 bytes rsp */
+	MAP_SITE_RESYNC, /* landing pad, returns-twice site: RUN_MARK_RESYNC word + 8 bytes rsp */
 };
 struct map_site {
 	uint32_t vaddr;
 	uint32_t kind;
-	uint32_t ops;  /* op index where decoding goes on after the mark: SEM_LOGs, then SEM_JMP */
+	uint32_t ops; /* op index where decoding goes on after the mark: SEM_LOGs, then SEM_JMP */
 };
 
 /* Where run-time control may land other than by marks: targets of indirect jumps and return
@@ -139,7 +154,7 @@ struct map_site {
 enum { MAP_LEADER_TARGET = 1, MAP_LEADER_RETURN = 2, MAP_LEADER_ENTRY = 4 };
 struct map_leader {
 	uint32_t vaddr;
-	uint32_t ops;   /* op index of the block (for a return site: including its SEM_RMARK) */
+	uint32_t ops; /* op index of the block (for a return site: including its SEM_RMARK) */
 	uint32_t flags; /* MAP_LEADER_*; entries and resync sites: their site id in the upper 24 bits */
 };
 
@@ -150,19 +165,29 @@ struct map_leader {
  * in it. */
 struct map_xlat {
 	uint32_t copy_off;
-	uint32_t vaddr;    /* original instruction that would execute next */
-	uint8_t flags;     /* MAP_X_* */
-	uint8_t r15_reg;   /* register that holds the program's r15 now (newer than the slot), or 0xff */
-	uint8_t spill[2];  /* register whose program value is in tcb.spill[i], or 0xff */
+	uint32_t vaddr; /* original instruction that would execute next */
+	uint8_t flags; /* MAP_X_* */
+	uint8_t r15_reg; /* register that holds the program's r15 now (newer than the slot), or 0xff */
+	uint8_t spill[2]; /* register whose program value is in tcb.spill[i], or 0xff */
 };
-enum { MAP_X_R15_REAL = 1, MAP_X_FLAGS_SAVED = 2 /* flags are in tcb.flags: bits 8-15 as lahf stores them
-                                                (SF ZF AF PF CF), bit 0 = OF */,
-       MAP_X_STUB = 4 /* not at an original instruction boundary of its own: entry glue */,
-       MAP_X_TARGET = 8 /* next original instruction: at tcb.target, a run-time address (vaddr is AN_NONE);
-                           the return address of an emulated call has been pushed */ };
+enum {
+	MAP_X_R15_REAL = 1,
+	MAP_X_FLAGS_SAVED = 2 /* flags are in tcb.flags: bits 8-15 as lahf stores them
+                                                (SF ZF AF PF CF), bit 0 = OF */
+	,
+	MAP_X_STUB = 4 /* not at an original instruction boundary of its own: entry glue */,
+	MAP_X_TARGET = 8 /* next original instruction: at tcb.target, a run-time address (vaddr is AN_NONE);
+                           the return address of an emulated call has been pushed */
+};
 
-struct map_rodata { uint32_t vaddr, size; uint64_t off; }; /* off into MAP_ROBYTES */
+struct map_rodata {
+	uint32_t vaddr, size;
+	uint64_t off;
+}; /* off into MAP_ROBYTES */
 
-struct map_seg { uint64_t off, filesz, memsz; uint32_t vaddr, prot; }; /* prot: PF_R|PF_W|PF_X */
+struct map_seg {
+	uint64_t off, filesz, memsz;
+	uint32_t vaddr, prot;
+}; /* prot: PF_R|PF_W|PF_X */
 
 #endif

@@ -27,47 +27,47 @@ extern "C" {
 enum ptrace_status {
 	PTRACE_OK = 0,
 	PTRACE_PARTIAL = 1, /* what is intact was decoded, something was lost or is missing */
-	PTRACE_USAGE = 2,   /* wrong arguments */
-	PTRACE_BAD = 3,     /* the input cannot be read at all */
-	PTRACE_VERIFY = 4,  /* --verify found a wrong, unknown or missing address */
-	PTRACE_IO = 5,      /* the output could not be written, or no memory */
-	PTRACE_PIPE = 141,  /* the reader of the output went away (128 + SIGPIPE, as shells show it) */
+	PTRACE_USAGE = 2, /* wrong arguments */
+	PTRACE_BAD = 3, /* the input cannot be read at all */
+	PTRACE_VERIFY = 4, /* --verify found a wrong, unknown or missing address */
+	PTRACE_IO = 5, /* the output could not be written, or no memory */
+	PTRACE_PIPE = 141, /* the reader of the output went away (128 + SIGPIPE, as shells show it) */
 };
 
 struct ptrace_error {
-	int status;     /* enum ptrace_status */
+	int status; /* enum ptrace_status */
 	char text[500]; /* what, where, why, what to do; no newline; "" if no error */
 };
 
 /* A traced thread: ptrace_rec.tid indexes the table of these. */
 struct ptrace_thread {
 	uint32_t pid, tid; /* of the kernel */
-	uint32_t image;    /* number of execs of the process before this image */
+	uint32_t image; /* number of execs of the process before this image */
 	uint32_t zero;
-	uint64_t records;  /* decoded so far; complete once decoding has ended */
+	uint64_t records; /* decoded so far; complete once decoding has ended */
 };
 
 /* A module of a process of the run. */
 struct ptrace_module {
-	uint64_t bias;     /* run-time address - link-time address */
-	uint64_t lo, hi;   /* span at run time, hi exclusive */
+	uint64_t bias; /* run-time address - link-time address */
+	uint64_t lo, hi; /* span at run time, hi exclusive */
 	uint32_t pid, image;
-	uint32_t traced;   /* 1 if it was instrumented, 0 if it ran opaque */
+	uint32_t traced; /* 1 if it was instrumented, 0 if it ran opaque */
 	uint32_t zero;
-	const char *path;  /* owned by the handle */
+	const char *path; /* owned by the handle */
 };
 
 /* What a decode found. Times in seconds, sizes in bytes. */
 struct ptrace_stats {
 	uint64_t instructions, accesses, reads, writes, prefetches;
 	uint64_t log_bytes_raw, log_bytes_disk; /* of the streams, before and after compression */
-	uint64_t log_bytes_used;  /* of log_bytes_raw, consumed by the walk */
-	uint64_t opaque_entries;  /* transfers after which opaque code ran */
-	uint64_t callbacks;       /* entries of traced code from opaque code */
-	uint64_t checked, wrong;  /* addresses compared in a verify run, and those that differed */
-	uint64_t unknown;         /* addresses or values the decoder could not know */
-	uint64_t missing;         /* places where the decode of a thread stopped early */
-	double seconds;           /* wall clock, decoding only */
+	uint64_t log_bytes_used; /* of log_bytes_raw, consumed by the walk */
+	uint64_t opaque_entries; /* transfers after which opaque code ran */
+	uint64_t callbacks; /* entries of traced code from opaque code */
+	uint64_t checked, wrong; /* addresses compared in a verify run, and those that differed */
+	uint64_t unknown; /* addresses or values the decoder could not know */
+	uint64_t missing; /* places where the decode of a thread stopped early */
+	double seconds; /* wall clock, decoding only */
 };
 
 typedef struct ptrace_run ptrace_run;
@@ -89,8 +89,8 @@ typedef int (*ptrace_batch_fn)(void *ctx, const struct ptrace_rec *rec, size_t n
 
 /* Decode thread number `thread` of the table, or all with -1. Returns an enum ptrace_status:
  * PTRACE_OK, PTRACE_PARTIAL (err says what was lost first), PTRACE_BAD, PTRACE_IO. */
-int ptrace_run_decode(ptrace_run *run, int thread, ptrace_batch_fn fn, void *ctx,
-		      struct ptrace_stats *stats, struct ptrace_error *err);
+int ptrace_run_decode(ptrace_run *run, int thread, ptrace_batch_fn fn, void *ctx, struct ptrace_stats *stats,
+		      struct ptrace_error *err);
 
 /* Name of the code at a run-time address of a process image: "module+0x10 function+0x2". Returns
  * buf; an address in no module gives its hexadecimal number. */

@@ -29,30 +29,38 @@
  * module's site_base + the site's number (struct map_site), except where noted.
  */
 enum run_mark {
-	RUN_MARK_RET = 1,     /* 1 byte: kind | check << 3; check = low 5 bits of the block's number,
+	RUN_MARK_RET = 1, /* 1 byte: kind | check << 3; check = low 5 bits of the block's number,
 	                         as in SEM_RMARK.imm */
-	RUN_MARK_ENTRY = 2,   /* group entered with rsp as the last instrumented call left it */
-	RUN_MARK_ENTRYX = 3,  /* entered otherwise (callback, handler): + 8 bytes rsp */
-	RUN_MARK_RESYNC = 4,  /* landing pad / returns-twice site: + 8 bytes rsp */
+	RUN_MARK_ENTRY = 2, /* group entered with rsp as the last instrumented call left it */
+	RUN_MARK_ENTRYX = 3, /* entered otherwise (callback, handler): + 8 bytes rsp */
+	RUN_MARK_RESYNC = 4, /* landing pad / returns-twice site: + 8 bytes rsp */
 	RUN_MARK_SYSCALL = 5, /* id = system call number; + 8 bytes result (rax) */
-	RUN_MARK_EVENT = 6,   /* id = enum run_event; + 8 bytes argument. May stand before any other
+	RUN_MARK_EVENT = 6, /* id = enum run_event; + 8 bytes argument. May stand before any other
 	                         mark at a place where a mark is expected */
 };
 #define RUN_MARK_ID_SHIFT 3
-#define RUN_MARK_KIND(byte) ((byte) & 7)
+#define RUN_MARK_KIND(byte) ((byte)&7)
 
 enum run_event {
-	RUN_EV_MODULE = 1,  /* argument = index of a record in modules.bin that is valid from here on */
-	RUN_EV_EXIT = 2,    /* exit_group(argument): end of the stream */
-	RUN_EV_STOP = 3,    /* clean stop; argument = enum run_stop; end of the stream. For a stop by a
+	RUN_EV_MODULE = 1, /* argument = index of a record in modules.bin that is valid from here on */
+	RUN_EV_EXIT = 2, /* exit_group(argument): end of the stream */
+	RUN_EV_STOP = 3, /* clean stop; argument = enum run_stop; end of the stream. For a stop by a
 	                       signal the interrupted position is in proc.json / struct run_stop_state */
-	RUN_EV_EXEC = 4,    /* execve about to be tried */
+	RUN_EV_EXEC = 4, /* execve about to be tried */
 	RUN_EV_UNEXPECTED = 5, /* int3 hit: argument = run-time address that was entered */
 };
 
-enum run_stop { RUN_STOP_NONE, RUN_STOP_THREAD, RUN_STOP_FORK_CHILD, RUN_STOP_SIGNAL, RUN_STOP_SPACE,
-		RUN_STOP_COLLECTOR, RUN_STOP_UNSUPPORTED, RUN_STOP_GS,
-		RUN_STOP_UNEXPECTED /* an int3 of ours was entered */ };
+enum run_stop {
+	RUN_STOP_NONE,
+	RUN_STOP_THREAD,
+	RUN_STOP_FORK_CHILD,
+	RUN_STOP_SIGNAL,
+	RUN_STOP_SPACE,
+	RUN_STOP_COLLECTOR,
+	RUN_STOP_UNSUPPORTED,
+	RUN_STOP_GS,
+	RUN_STOP_UNEXPECTED /* an int3 of ours was entered */
+};
 
 /* ---- stream: chunks on disk ----------------------------------------------------------- */
 
@@ -60,15 +68,15 @@ enum run_stop { RUN_STOP_NONE, RUN_STOP_THREAD, RUN_STOP_FORK_CHILD, RUN_STOP_SI
 struct run_chunk {
 	uint32_t magic;
 	uint16_t version;
-	uint8_t codec;      /* 0 stored, 1 LZ4 block, 2 zstd frame */
-	uint8_t kind;       /* 0 main, 1 last chunk of the stream (clean end), 2 salvaged: read from a dead
+	uint8_t codec; /* 0 stored, 1 LZ4 block, 2 zstd frame */
+	uint8_t kind; /* 0 main, 1 last chunk of the stream (clean end), 2 salvaged: read from a dead
 	                       process up to its last published position */
 	uint32_t pid, tid;
-	uint64_t seq;       /* 0, 1, 2, … per stream */
-	uint64_t first;     /* stream position of the first payload byte */
+	uint64_t seq; /* 0, 1, 2, … per stream */
+	uint64_t first; /* stream position of the first payload byte */
 	uint32_t raw_size, disk_size; /* payload bytes before and after compression */
 	uint64_t tsc_open, tsc_close;
-	uint64_t xxh3;      /* XXH3_64bits of the payload as stored on disk */
+	uint64_t xxh3; /* XXH3_64bits of the payload as stored on disk */
 };
 _Static_assert(sizeof(struct run_chunk) == 64, "on-disk format");
 
@@ -78,22 +86,22 @@ _Static_assert(sizeof(struct run_chunk) == 64, "on-disk format");
 struct run_start {
 	uint64_t magic;
 	uint32_t version;
-	uint32_t nregions;   /* struct run_region follow, then (page aligned) their bytes in order */
+	uint32_t nregions; /* struct run_region follow, then (page aligned) their bytes in order */
 	uint32_t pid, tid;
 	uint64_t rip, rflags, fsbase, gsbase; /* rip: first instruction executed traced (original address) */
-	uint64_t gpr[16];    /* hardware order */
-	uint64_t xcr0;       /* XGETBV(0): which state xsave areas hold */
+	uint64_t gpr[16]; /* hardware order */
+	uint64_t xcr0; /* XGETBV(0): which state xsave areas hold */
 	uint32_t xsave_size, xsavec_size; /* CPUID.0DH for XCR0: EBX of sub-leaf 0, of sub-leaf 1 */
 	uint64_t stack_lo, stack_hi; /* the initial stack's mapping */
 	uint64_t tsc;
 	uint32_t xsave_comp[2][64]; /* CPUID.0DH sub-leaf i: [0] size, [1] offset, for i >= 2 */
-	uint64_t xxh3;       /* of this struct before the field and, right behind it, the regions table */
+	uint64_t xxh3; /* of this struct before the field and, right behind it, the regions table */
 };
 struct run_region {
 	uint64_t addr, size;
-	uint32_t prot;       /* PROT_*, | RUN_REGION_DUMPED when its bytes follow */
-	uint32_t path;       /* reserved 0 */
-	uint64_t file_off;   /* of its bytes in start.bin, 0 if not dumped */
+	uint32_t prot; /* PROT_*, | RUN_REGION_DUMPED when its bytes follow */
+	uint32_t path; /* reserved 0 */
+	uint64_t file_off; /* of its bytes in start.bin, 0 if not dumped */
 };
 #define RUN_REGION_DUMPED 0x100u /* every writable private mapping at start is dumped */
 
@@ -102,21 +110,28 @@ struct run_region {
 #define RUN_MODULE_MAGIC 0x4d4f4454u
 struct run_module {
 	uint32_t magic;
-	uint32_t size;       /* of this record, bytes, with path, multiple of 8 */
-	uint32_t index;      /* 0, 1, 2 … : what RUN_EV_MODULE names */
-	uint32_t kind;       /* 0 unloaded, 1 loaded and traced, 2 loaded, opaque */
-	uint64_t bias;       /* run-time address = bias + vaddr */
-	uint64_t copy_base;  /* where the copy text is, 0 if opaque */
-	uint64_t lo, hi;     /* span at run time */
-	uint32_t site_base;  /* first mark id */
-	uint32_t reason;     /* enum run_module_reason when opaque */
-	uint8_t key[32];     /* as in struct map_head */
+	uint32_t size; /* of this record, bytes, with path, multiple of 8 */
+	uint32_t index; /* 0, 1, 2 … : what RUN_EV_MODULE names */
+	uint32_t kind; /* 0 unloaded, 1 loaded and traced, 2 loaded, opaque */
+	uint64_t bias; /* run-time address = bias + vaddr */
+	uint64_t copy_base; /* where the copy text is, 0 if opaque */
+	uint64_t lo, hi; /* span at run time */
+	uint32_t site_base; /* first mark id */
+	uint32_t reason; /* enum run_module_reason when opaque */
+	uint8_t key[32]; /* as in struct map_head */
 	uint32_t key_len, path_len; /* path follows, NUL-terminated */
-	uint64_t xxh3;       /* of the record with this field zero */
+	uint64_t xxh3; /* of the record with this field zero */
 	/* char path[] */
 };
-enum run_module_reason { RUN_MOD_OK, RUN_MOD_SELF, RUN_MOD_NO_MAP, RUN_MOD_NO_ROOM, RUN_MOD_TEXTREL,
-			 RUN_MOD_MISMATCH, RUN_MOD_REFUSED };
+enum run_module_reason {
+	RUN_MOD_OK,
+	RUN_MOD_SELF,
+	RUN_MOD_NO_MAP,
+	RUN_MOD_NO_ROOM,
+	RUN_MOD_TEXTREL,
+	RUN_MOD_MISMATCH,
+	RUN_MOD_REFUSED
+};
 
 /* ---- stop.bin -------------------------------------------------------------------------
  *
@@ -130,22 +145,22 @@ enum run_module_reason { RUN_MOD_OK, RUN_MOD_SELF, RUN_MOD_NO_MAP, RUN_MOD_NO_RO
 struct run_stop_state {
 	uint64_t magic;
 	uint32_t version;
-	uint32_t reason;     /* enum run_stop */
+	uint32_t reason; /* enum run_stop */
 	uint32_t async;
-	uint32_t signo;      /* RUN_STOP_SIGNAL: which; else 0 */
-	uint64_t lp_pos;     /* stream position of the log pointer */
-	uint64_t rip;        /* original address of the next instruction (run time) */
-	uint32_t where;      /* enum run_stop_where */
-	uint32_t module;     /* index in modules.bin when where is RUN_STOP_IN_COPY, else ~0 */
-	uint64_t copy_off;   /* interrupted copy offset when where is RUN_STOP_IN_COPY */
+	uint32_t signo; /* RUN_STOP_SIGNAL: which; else 0 */
+	uint64_t lp_pos; /* stream position of the log pointer */
+	uint64_t rip; /* original address of the next instruction (run time) */
+	uint32_t where; /* enum run_stop_where */
+	uint32_t module; /* index in modules.bin when where is RUN_STOP_IN_COPY, else ~0 */
+	uint64_t copy_off; /* interrupted copy offset when where is RUN_STOP_IN_COPY */
 	uint64_t rflags;
-	uint64_t gpr[16];    /* the program's registers, hardware order */
+	uint64_t gpr[16]; /* the program's registers, hardware order */
 };
 enum run_stop_where {
-	RUN_STOP_IN_COPY,    /* at an instruction of the copy */
-	RUN_STOP_IN_TEXT,    /* in opaque code or at a call of the original text: the walk ends where it
+	RUN_STOP_IN_COPY, /* at an instruction of the copy */
+	RUN_STOP_IN_TEXT, /* in opaque code or at a call of the original text: the walk ends where it
 	                        next needs a mark or that call's callee */
-	RUN_STOP_IN_HOOK,    /* at a system call: before its mark */
+	RUN_STOP_IN_HOOK, /* at a system call: before its mark */
 };
 
 /* ---- the thread control block, reached through %gs -------------------------------------
@@ -153,29 +168,39 @@ enum run_stop_where {
  * Offsets are used by the emitted code: a change is a change of MAP_VERSION.
  */
 struct tcb {
-	uint64_t lp;         /* 0x00 log pointer while r15 is given back */
-	uint64_t r15;        /* 0x08 the program's r15 while r15 is the log pointer */
-	uint64_t expect;     /* 0x10 rsp that the callee of the last instrumented call sees at entry */
-	uint64_t spill[2];   /* 0x18 0x20 borrowed registers */
-	uint64_t flags;      /* 0x28 rax while flags are saved around a space check */
-	uint64_t resume;     /* 0x30 copy address to go on at after the slow path */
-	uint64_t target;     /* 0x38 target of an indirect jump through memory */
+	uint64_t lp; /* 0x00 log pointer while r15 is given back */
+	uint64_t r15; /* 0x08 the program's r15 while r15 is the log pointer */
+	uint64_t expect; /* 0x10 rsp that the callee of the last instrumented call sees at entry */
+	uint64_t spill[2]; /* 0x18 0x20 borrowed registers */
+	uint64_t flags; /* 0x28 rax while flags are saved around a space check */
+	uint64_t resume; /* 0x30 copy address to go on at after the slow path */
+	uint64_t target; /* 0x38 target of an indirect jump through memory */
 	uint64_t chunk_full; /* 0x40 rt entry: next chunk. Jumped to with tcb.resume set and r15 = log
 	                        pointer, all other registers and flags the program's; comes
 	                        back to tcb.resume with r15 = new log pointer, all else kept */
-	uint64_t syscall;    /* 0x48 rt entry: jumped to in place of `syscall` with r15 = log pointer,
+	uint64_t syscall; /* 0x48 rt entry: jumped to in place of `syscall` with r15 = log pointer,
 	                        tcb.resume set, tcb.target = original address of the next instruction;
 	                        executes it as the kernel would (rcx = tcb.target, r11 = RFLAGS),
 	                        writes the mark, comes back to tcb.resume with r15 = log pointer */
-	uint64_t self;       /* 0x50 linear address of this block */
-	uint64_t saved_rsp;  /* 0x58 program's rsp while the runtime's C code runs */
-	uint64_t rt_stack;   /* 0x60 top of the runtime's own stack for this thread */
+	uint64_t self; /* 0x50 linear address of this block */
+	uint64_t saved_rsp; /* 0x58 program's rsp while the runtime's C code runs */
+	uint64_t rt_stack; /* 0x60 top of the runtime's own stack for this thread */
 	uint64_t rsvd[3];
 	/* 0x80: the runtime's own */
 };
 _Static_assert(sizeof(struct tcb) == 0x80, "offsets are compiled into maps");
-enum { TCB_LP = 0, TCB_R15 = 8, TCB_EXPECT = 0x10, TCB_SPILL0 = 0x18, TCB_SPILL1 = 0x20, TCB_FLAGS = 0x28,
-       TCB_RESUME = 0x30, TCB_TARGET = 0x38, TCB_CHUNK_FULL = 0x40, TCB_SYSCALL = 0x48 };
+enum {
+	TCB_LP = 0,
+	TCB_R15 = 8,
+	TCB_EXPECT = 0x10,
+	TCB_SPILL0 = 0x18,
+	TCB_SPILL1 = 0x20,
+	TCB_FLAGS = 0x28,
+	TCB_RESUME = 0x30,
+	TCB_TARGET = 0x38,
+	TCB_CHUNK_FULL = 0x40,
+	TCB_SYSCALL = 0x48
+};
 
 /* ---- log chunks in memory --------------------------------------------------------------
  *

@@ -47,11 +47,11 @@ enum ptrace_kind {
 
 /* One access. 24 bytes, little endian, also the on-disk form of `--format=raw`. */
 struct ptrace_rec {
-	uint64_t ip;   /* run-time address of the instruction in the original text */
+	uint64_t ip; /* run-time address of the instruction in the original text */
 	uint64_t addr; /* effective linear address, all 64 bits */
 	uint32_t size; /* bytes */
-	uint16_t tid;  /* index into the run's thread table, 0 = first thread */
-	uint8_t kind;  /* enum ptrace_kind */
+	uint16_t tid; /* index into the run's thread table, 0 = first thread */
+	uint8_t kind; /* enum ptrace_kind */
 	uint8_t flags; /* 0 */
 };
 _Static_assert(sizeof(struct ptrace_rec) == 24, "ptrace_rec is an on-disk format");

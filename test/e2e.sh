@@ -13,10 +13,10 @@
 # keeps oracle traces between runs, E2E_SHOW_OPAQUE=N lists the heaviest opaque pages.
 # Exit status: 0 all passed, 1 some failed, 2 something needed is missing.
 set -u
-build=${BUILD:-build}
+build=$(realpath -m "${BUILD:-build}")
 oracle=$build/test/oracle
 compare=$build/test/compare
-rt=$(pwd)/$build/libptrace_rt.so
+rt=$build/libptrace_rt.so
 decode=$build/ptrace-decode
 work=${TMPDIR:-/tmp}/ptrace-e2e.$$
 passed=0 failed=0

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: MIT
 # make lint: formatting, shell scripts, man pages, and what no file may contain.
 set -u
-cd "$(dirname "$0")/.."
+cd "$(dirname "$0")/.." || exit 2
 pass=0
 fail=0
 check() { # check NAME COMMAND...
@@ -18,7 +18,7 @@ check() { # check NAME COMMAND...
 # shellcheck disable=SC2046 # the lists are words
 clang_format() { clang-format --dry-run -Werror $(git ls-files '*.c' '*.h' | grep -v '^test/progs/'); }
 # shellcheck disable=SC2046
-shell() { shellcheck -s sh $(git ls-files '*.sh'); }
+shell() { shellcheck -x -e SC1091 $(git ls-files '*.sh'); }
 man_pages() {
 	for f in man/*.[1-9]; do
 		w=$(man --warnings -E UTF-8 -l -Tutf8 -Z "$f" 2>&1 >/dev/null) || :

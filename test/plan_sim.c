@@ -22,9 +22,19 @@
 #define STACK 0x7ffd00000000ull
 
 enum { EV_RESYNC, EV_RET };
-struct event { int kind; uint32_t group, block; uint64_t rsp; };
-struct entry { uint32_t ip, x; uint64_t a, b, c; };
-struct frame { uint32_t group, block, next; uint64_t rsp, saved[16], ret; };
+struct event {
+	int kind;
+	uint32_t group, block;
+	uint64_t rsp;
+};
+struct entry {
+	uint32_t ip, x;
+	uint64_t a, b, c;
+};
+struct frame {
+	uint32_t group, block, next;
+	uint64_t rsp, saved[16], ret;
+};
 
 static struct module *m;
 static struct plan **plans;
@@ -123,7 +133,7 @@ static void put(const void *p, uint32_t n)
 static void add(int side, uint32_t ip, uint32_t x, uint64_t a, uint64_t b, uint64_t c)
 {
 	if (nrec[side] < MAXREC)
-		rec[side][nrec[side]++] = (struct entry){ ip, x, a, b, c };
+		rec[side][nrec[side]++] = (struct entry){ip, x, a, b, c};
 }
 
 static uint64_t hash(const uint8_t *p, uint32_t n)
@@ -212,12 +222,26 @@ static void write_log(const struct an_insn *ai, const struct plan_log *l)
 	uint64_t v = 0;
 
 	switch (l->what) {
-	case LOG_REG: put(&R[l->reg], l->w); break;
-	case LOG_SETCC: v = sem_cond(l->reg, R[SEM_FC], R[SEM_FR]); put(&v, 1); break;
-	case LOG_EA: v = operand_ea(ai, l); put(&v, 8); break;
-	case LOG_KMASK: put(&R[SEM_K0 + l->reg], 8); break;
-	case LOG_VEC: put(&R[SEM_V(l->reg, 0)], l->w); break;
-	case LOG_TARGET: put(&R[SEM_T0], l->w == 8 ? 8 : 4); break;
+	case LOG_REG:
+		put(&R[l->reg], l->w);
+		break;
+	case LOG_SETCC:
+		v = sem_cond(l->reg, R[SEM_FC], R[SEM_FR]);
+		put(&v, 1);
+		break;
+	case LOG_EA:
+		v = operand_ea(ai, l);
+		put(&v, 8);
+		break;
+	case LOG_KMASK:
+		put(&R[SEM_K0 + l->reg], 8);
+		break;
+	case LOG_VEC:
+		put(&R[SEM_V(l->reg, 0)], l->w);
+		break;
+	case LOG_TARGET:
+		put(&R[SEM_T0], l->w == 8 ? 8 : 4);
+		break;
 	}
 }
 
@@ -252,8 +276,9 @@ static void run_insn(const struct an_group *g, const struct plan *p, uint32_t i)
 		const struct sem_op *o = &ops[k];
 
 		if (o->op == SEM_LOAD)
-			R[o->dst] = o->a == SEM_FSBASE && !o->imm && o->w == 8 ? R[SEM_FSBASE] :
-				    load(R[o->a] + (uint64_t)o->imm, o->w);
+			R[o->dst] = o->a == SEM_FSBASE && !o->imm && o->w == 8
+					    ? R[SEM_FSBASE]
+					    : load(R[o->a] + (uint64_t)o->imm, o->w);
 		else if (o->op == SEM_STORE)
 			store(R[o->a] + (uint64_t)o->imm, o->w, R[o->b]);
 		else if (o->op == SEM_REC || gr_has_slot2(o))
@@ -288,7 +313,9 @@ static void clobber(bool call)
 	scramble(R[SEM_RSP] - 256, 256);
 }
 
-struct pos { uint32_t g, b; };
+struct pos {
+	uint32_t g, b;
+};
 static struct frame fr[MAXFRAME];
 static uint32_t nfr;
 
@@ -306,7 +333,7 @@ static bool come_back(struct pos *at)
 	at->g = f->group;
 	at->b = f->block;
 	if (glue_stub(m, g, at->b) == STUB_RESYNC) {
-		ev[nev++] = (struct event){ EV_RESYNC, at->g, at->b, R[SEM_RSP] };
+		ev[nev++] = (struct event){EV_RESYNC, at->g, at->b, R[SEM_RSP]};
 		logs(g, plans[at->g], g->block[at->b].first, AT_RESYNC, false);
 		return true;
 	}
@@ -337,8 +364,10 @@ static bool do_call(struct pos *at, const struct an_group *g, const struct an_bl
 
 	if (b->succ[1] == AN_NONE || nfr == MAXFRAME || nev > 4000)
 		return false;
-	fr[nfr] = (struct frame){ .group = at->g, .block = b->succ[1], .rsp = R[SEM_RSP] + 8,
-				  .ret = bias + g->insn[insn].vaddr + g->insn[insn].len };
+	fr[nfr] = (struct frame){.group = at->g,
+				 .block = b->succ[1],
+				 .rsp = R[SEM_RSP] + 8,
+				 .ret = bias + g->insn[insn].vaddr + g->insn[insn].len};
 	memcpy(fr[nfr++].saved, R, 16 * 8);
 	if (g->insn[insn].flow == FLOW_ICALL || glue_call(m, g, insn) == CALL_EXT)
 		return opaque_return(at);
@@ -394,7 +423,8 @@ static bool transfer(struct pos *at)
 		logs(g, plans[at->g], insn, AT_BEFORE, true);
 		to = block_at(g, R[SEM_T0]);
 		break;
-	case FLOW_CALL: case FLOW_ICALL:
+	case FLOW_CALL:
+	case FLOW_ICALL:
 		return do_call(at, g, b, insn);
 	case FLOW_RET:
 		logs(g, plans[at->g], insn, AT_BEFORE, true);
@@ -539,20 +569,33 @@ static bool dec_op(uint32_t *g, uint32_t *at)
 
 	*at += 1 + gr_has_slot2(o);
 	switch (o->op) {
-	case SEM_BLOCK: return true;
-	case SEM_LOG: case SEM_LOGSX:
+	case SEM_BLOCK:
+		return true;
+	case SEM_LOG:
+	case SEM_LOGSX:
 		if (!take(&v, o->w))
 			return false;
 		D[o->dst] = o->op == SEM_LOG ? v : (uint64_t)sem_sx(v, o->w);
 		return true;
-	case SEM_LOAD: case SEM_LOADRO: D[o->dst] = load(D[o->a] + (uint64_t)o->imm, o->w); return true;
-	case SEM_STORE: store(D[o->a] + (uint64_t)o->imm, o->w, D[o->b]); return true;
-	case SEM_REC: case SEM_RECVEC: case SEM_RECREP: case SEM_RECXS: return dec_rec(o);
+	case SEM_LOAD:
+	case SEM_LOADRO:
+		D[o->dst] = load(D[o->a] + (uint64_t)o->imm, o->w);
+		return true;
+	case SEM_STORE:
+		store(D[o->a] + (uint64_t)o->imm, o->w, D[o->b]);
+		return true;
+	case SEM_REC:
+	case SEM_RECVEC:
+	case SEM_RECREP:
+	case SEM_RECXS:
+		return dec_rec(o);
 	case SEM_VCHK:
 		if (take(&v, 8) && rec[1][nrec[1] - 1 - o->imm].a != v)
 			why = "verify log differs";
 		return true;
-	case SEM_JMP: target(g, at, SEM_TAKEN(o->imm)); return true;
+	case SEM_JMP:
+		target(g, at, SEM_TAKEN(o->imm));
+		return true;
 	case SEM_JCC_LOG:
 		if (!take(&v, 1))
 			return false;
@@ -561,8 +604,11 @@ static bool dec_op(uint32_t *g, uint32_t *at)
 			why = "branch byte";
 		target(g, at, byte ? SEM_TAKEN(o->imm) : SEM_NEXT(o->imm));
 		return true;
-	case SEM_JCC: target(g, at, D[o->a] ? SEM_TAKEN(o->imm) : SEM_NEXT(o->imm)); return true;
-	case SEM_IJMP: case SEM_IJMP_LOG:
+	case SEM_JCC:
+		target(g, at, D[o->a] ? SEM_TAKEN(o->imm) : SEM_NEXT(o->imm));
+		return true;
+	case SEM_IJMP:
+	case SEM_IJMP_LOG:
 		if (o->op == SEM_IJMP_LOG && !take(&v, 4))
 			return false;
 		if (o->op == SEM_IJMP_LOG)
@@ -574,24 +620,29 @@ static bool dec_op(uint32_t *g, uint32_t *at)
 			return false;
 		*at = p->blockop[v];
 		return true;
-	case SEM_CALL: case SEM_CALLX:
+	case SEM_CALL:
+	case SEM_CALLX:
 		if (ndf == MAXFRAME)
 			return false;
-		df[ndf] = (struct frame){ .group = *g, .next = SEM_NEXT(o->imm), .rsp = D[SEM_RSP] + 8 };
+		df[ndf] = (struct frame){.group = *g, .next = SEM_NEXT(o->imm), .rsp = D[SEM_RSP] + 8};
 		memcpy(df[ndf++].saved, D, 16 * 8);
 		if (o->op == SEM_CALLX)
 			return dec_return(g, at, true);
 		target(g, at, SEM_TAKEN(o->imm));
 		return true;
-	case SEM_JMPX: return dec_return(g, at, true);
-	case SEM_RET: case SEM_RETX: return dec_return(g, at, false);
+	case SEM_JMPX:
+		return dec_return(g, at, true);
+	case SEM_RET:
+	case SEM_RETX:
+		return dec_return(g, at, false);
 	case SEM_SYSCALL:
 		if (!take(&D[SEM_RAX], 8))
 			return false;
 		*at = SEM_NEXT(o->imm);
 		D[SEM_R11] = rnd();
 		return true;
-	case SEM_HALT: return false;
+	case SEM_HALT:
+		return false;
 	case SEM_RMARK:
 		if (!take(&v, 1))
 			return false;
@@ -625,10 +676,11 @@ static void forget(void)
 static bool run(uint32_t gi, uint32_t bi, long seed)
 {
 	const struct an_group *g = &m->group[gi];
-	struct pos at = { gi, bi };
+	struct pos at = {gi, bi};
 	uint64_t fs = 0x7f0011223300ull;
 
-	rng = mix(m->group[gi].insn[0].vaddr * 64 + bi + ((uint64_t)seed << 40)) | 1; /* reproducible one by one */
+	rng = mix(m->group[gi].insn[0].vaddr * 64 + bi + ((uint64_t)seed << 40)) |
+	      1; /* reproducible one by one */
 	salt = rnd();
 	forget();
 	nlog = rlog = nrec[0] = nrec[1] = nev = rev = nfr = ndf = 0;
@@ -643,7 +695,8 @@ static bool run(uint32_t gi, uint32_t bi, long seed)
 	R[SEM_FR] = rnd() & 0x8d4;
 	R[SEM_FSBASE] = D[SEM_FSBASE] = fs;
 	R[SEM_GSBASE] = D[SEM_GSBASE] = 0;
-	logs(g, plans[gi], g->block[bi].first, glue_stub(m, g, bi) == STUB_ENTRY ? AT_ENTRY : AT_RESYNC, false);
+	logs(g, plans[gi], g->block[bi].first, glue_stub(m, g, bi) == STUB_ENTRY ? AT_ENTRY : AT_RESYNC,
+	     false);
 	processor(at);
 	if (broken_on_purpose && nlog)
 		logbuf[rnd() % nlog] ^= 1;

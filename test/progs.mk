@@ -3,20 +3,20 @@
 # may use $(PROGS), all programs with their variants, and $(PROGS_BASE), without them.
 include test/oracle/oracle.mk
 
-PROGS = $(shell test/progs/build.sh --list)
-PROGS_BASE = $(shell test/progs/build.sh --list-base)
+PROGS = $(shell OUT=$(B)/test/progs test/progs/build.sh --list)
+PROGS_BASE = $(shell OUT=$(B)/test/progs test/progs/build.sh --list-base)
 
-check-programs: build/test/oracle build/test/compare build/test/libmarker.so progs
+check-programs: $(B)/test/oracle $(B)/test/compare $(B)/test/libmarker.so progs
 
 .PHONY: check-programs progs oracle-selftest e2e e2e-base
 progs:
-	test/progs/build.sh
+	OUT=$(B)/test/progs test/progs/build.sh
 
-oracle-selftest: build/test/oracle build/test/compare build/test/libmarker.so
-	test/oracle/selftest.sh
+oracle-selftest: $(B)/test/oracle $(B)/test/compare $(B)/test/libmarker.so
+	BUILD=$(B) test/oracle/selftest.sh
 
-e2e: build/test/oracle build/test/compare progs
-	test/e2e.sh $(PROGS)
+e2e: $(B)/test/oracle $(B)/test/compare progs
+	BUILD=$(B) test/e2e.sh $(PROGS)
 
-e2e-base: build/test/oracle build/test/compare progs
-	test/e2e.sh $(PROGS_BASE)
+e2e-base: $(B)/test/oracle $(B)/test/compare progs
+	BUILD=$(B) test/e2e.sh $(PROGS_BASE)

@@ -29,10 +29,10 @@ extern char step_chunk_full[], step_syscall[];
 extern uint64_t step_full, step_chunk;
 
 typedef uint64_t (*fn)(uint64_t, uint64_t);
-static const char *const names[] = { "f_loop", "f_fib", "f_switch", "f_qsort", "f_setjmp", "f_varargs", "f_string",
-				     "f_pointer", "f_double", "f_goto", "f_r15", "f_calls", "f_flags", "f_icalls",
-				     "f_loops", "f_tail", "f_ijump", "f_rep", "f_r15loops",
-				     "f_syscall" };
+static const char *const names[] = {"f_loop",	 "f_fib",    "f_switch",  "f_qsort",	"f_setjmp",
+				    "f_varargs", "f_string", "f_pointer", "f_double",	"f_goto",
+				    "f_r15",	 "f_calls",  "f_flags",	  "f_icalls",	"f_loops",
+				    "f_tail",	 "f_ijump",  "f_rep",	  "f_r15loops", "f_syscall"};
 #define NF (sizeof(names) / sizeof(*names))
 #define NC 60
 static fn f[NF];
@@ -154,14 +154,18 @@ static uint64_t call(fn g, uint64_t a, uint64_t b, uint64_t *bad)
 		"mov $0x555, %%r14; mov $0x666, %%r15\n"
 		"call *%%rcx\n"
 		"xor %%ecx, %%ecx\n"
-		"cmp $0x111, %%rbx; setne %%dl; add %%dl, %%cl; cmp $0x222, %%rbp; setne %%dl; add %%dl, %%cl\n"
-		"cmp $0x333, %%r12; setne %%dl; add %%dl, %%cl; cmp $0x444, %%r13; setne %%dl; add %%dl, %%cl\n"
-		"cmp $0x555, %%r14; setne %%dl; add %%dl, %%cl; cmp $0x666, %%r15; setne %%dl; add %%dl, %%cl\n"
+		"cmp $0x111, %%rbx; setne %%dl; add %%dl, %%cl; cmp $0x222, %%rbp; setne %%dl; add %%dl, "
+		"%%cl\n"
+		"cmp $0x333, %%r12; setne %%dl; add %%dl, %%cl; cmp $0x444, %%r13; setne %%dl; add %%dl, "
+		"%%cl\n"
+		"cmp $0x555, %%r14; setne %%dl; add %%dl, %%cl; cmp $0x666, %%r15; setne %%dl; add %%dl, "
+		"%%cl\n"
 		"pop %%r15; pop %%r14; pop %%r13; pop %%r12; pop %%rbx; pop %%rbp; add $128, %%rsp"
 		: "=a"(r), "=c"(n), "+D"(a), "+S"(b)
 		: "1"(g)
-		: "rdx", "r8", "r9", "r10", "r11", "xmm0", "xmm1", "xmm2", "xmm3", "xmm4", "xmm5", "xmm6", "xmm7",
-		  "xmm8", "xmm9", "xmm10", "xmm11", "xmm12", "xmm13", "xmm14", "xmm15", "memory", "cc");
+		: "rdx", "r8", "r9", "r10", "r11", "xmm0", "xmm1", "xmm2", "xmm3", "xmm4", "xmm5", "xmm6",
+		  "xmm7", "xmm8", "xmm9", "xmm10", "xmm11", "xmm12", "xmm13", "xmm14", "xmm15", "memory",
+		  "cc");
 	*bad += n;
 	return r;
 }
@@ -176,14 +180,16 @@ static void check(unsigned i, unsigned k, uint64_t chunk)
 	tcb.expect = 0;
 	r = call(f[i], arg(i, k), arg(k, i), &bad);
 	memcpy(&mark, (void *)chunk, 4);
-	if (r != want[i][k] || bad || (full && step_full == fulls) || (!full && (mark & 7) != RUN_MARK_ENTRYX &&
-	    (mark & 7) != RUN_MARK_RESYNC) || tcb.lp <= chunk || tcb.lp > chunk + (1u << 20)) {
+	if (r != want[i][k] || bad || (full && step_full == fulls) ||
+	    (!full && (mark & 7) != RUN_MARK_ENTRYX && (mark & 7) != RUN_MARK_RESYNC) || tcb.lp <= chunk ||
+	    tcb.lp > chunk + (1u << 20)) {
 		if (failed++ < 20)
-			printf("FAIL %s(%llx, %llx) call %u: %llx, expected %llx; %llu registers lost; mark %x; "
-			       "log %lld bytes\n", names[i], (unsigned long long)arg(i, k),
-			       (unsigned long long)arg(k, i), k, (unsigned long long)r,
-			       (unsigned long long)want[i][k], (unsigned long long)bad, mark,
-			       (long long)(tcb.lp - chunk));
+			printf("FAIL %s(%llx, %llx) call %u: %llx, expected %llx; %llu registers lost; mark "
+			       "%x; "
+			       "log %lld bytes\n",
+			       names[i], (unsigned long long)arg(i, k), (unsigned long long)arg(k, i), k,
+			       (unsigned long long)r, (unsigned long long)want[i][k], (unsigned long long)bad,
+			       mark, (long long)(tcb.lp - chunk));
 	} else {
 		passed++;
 	}
@@ -192,7 +198,8 @@ static void check(unsigned i, unsigned k, uint64_t chunk)
 int main(int argc, char **argv)
 {
 	void *so = argc > 2 ? dlopen(argv[1], RTLD_NOW) : NULL;
-	uint64_t chunk = (uintptr_t)mmap(NULL, 6u << 20, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	uint64_t chunk =
+		(uintptr_t)mmap(NULL, 6u << 20, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	struct link_map *lm;
 
 	setvbuf(stdout, NULL, _IONBF, 0);

@@ -56,14 +56,16 @@ static void write_file(const char *p, const void *b, size_t n)
 
 static void random_records(struct ptrace_rec *r, size_t n)
 {
-	static const uint32_t size[] = { 1, 2, 4, 8, 16, 32, 64, 128, 0, 3, 832, 0xffffffff };
+	static const uint32_t size[] = {1, 2, 4, 8, 16, 32, 64, 128, 0, 3, 832, 0xffffffff};
 
 	for (size_t i = 0; i < n; i++) {
 		bool odd = rnd() % 8 == 0;
 
-		r[i] = (struct ptrace_rec){ .ip = odd ? rnd() : 0x401000 + rnd() % 64 * 4,
-			.addr = odd ? rnd() : 0x7ffe0000 + 8 * i, .size = size[rnd() % NELEM(size)],
-			.tid = rnd() % 32 ? 3 : (uint16_t)rnd(), .kind = rnd() % 3 };
+		r[i] = (struct ptrace_rec){.ip = odd ? rnd() : 0x401000 + rnd() % 64 * 4,
+					   .addr = odd ? rnd() : 0x7ffe0000 + 8 * i,
+					   .size = size[rnd() % NELEM(size)],
+					   .tid = rnd() % 32 ? 3 : (uint16_t)rnd(),
+					   .kind = rnd() % 3};
 	}
 }
 
@@ -119,12 +121,12 @@ static void test_trace(void)
 {
 	enum { N = 150000 };
 	struct ptrace_rec *in = calloc(N, sizeof(*in)), *out = calloc(N + 1, sizeof(*out));
-	struct modrec mod = { .m = { .kind = 1, .bias = 0x1000, .lo = 0x1000, .hi = 0x9000 } };
-	struct proc proc = { .pid = 5, .mod = &mod, .nmod = 1 }, *pp = &proc;
-	struct thread th = { .proc = &proc, .pub = { .pid = 5, .tid = 6, .records = N } }, *tp = &th;
-	struct ptrace_run run = { .proc = &pp, .nproc = 1, .thread = &tp, .nthread = 1 };
+	struct modrec mod = {.m = {.kind = 1, .bias = 0x1000, .lo = 0x1000, .hi = 0x9000}};
+	struct proc proc = {.pid = 5, .mod = &mod, .nmod = 1}, *pp = &proc;
+	struct thread th = {.proc = &proc, .pub = {.pid = 5, .tid = 6, .records = N}}, *tp = &th;
+	struct ptrace_run run = {.proc = &pp, .nproc = 1, .thread = &tp, .nthread = 1};
 	struct sink s = *sink_find("bin");
-	struct ptrace_error e = { 0 };
+	struct ptrace_error e = {0};
 	const struct ptrace_thread *tl;
 	const struct ptrace_module *ml;
 	ptrace_trace *t;
@@ -139,14 +141,17 @@ static void test_trace(void)
 	obuf_init(&o, open(p, O_WRONLY | O_CREAT | O_TRUNC, 0600));
 	s.o = &o;
 	s.run = &run;
-	ok &= !s.begin(&s) && !s.batch(&s, in, 1) && !s.batch(&s, in + 1, N - 1) && !s.end(&s) && !obuf_flush(&o);
+	ok &= !s.begin(&s) && !s.batch(&s, in, 1) && !s.batch(&s, in + 1, N - 1) && !s.end(&s) &&
+	      !obuf_flush(&o);
 	check(ok, "trace is written");
 	close(o.fd);
 	obuf_free(&o);
-	check(read_all(p, out, N + 1, &e) == N && !memcmp(in, out, N * sizeof(*in)) && !e.text[0], "trace is read");
+	check(read_all(p, out, N + 1, &e) == N && !memcmp(in, out, N * sizeof(*in)) && !e.text[0],
+	      "trace is read");
 	t = ptrace_trace_open(p, &e);
 	check(t && ptrace_trace_threads(t, &tl) == 1 && tl->tid == 6 && tl->records == N &&
-	      ptrace_trace_modules(t, &ml) == 1 && !strcmp(ml->path, "/lib/libx.so") && ml->hi == 0x9000,
+		      ptrace_trace_modules(t, &ml) == 1 && !strcmp(ml->path, "/lib/libx.so") &&
+		      ml->hi == 0x9000,
 	      "tables are read");
 	ptrace_trace_close(t);
 	file = malloc(1 << 24);
@@ -189,10 +194,11 @@ static void test_trace(void)
 
 /* ---- log chunks ------------------------------------------------------------------------------- */
 
-static size_t put_chunk(uint8_t *to, const uint8_t *raw, uint32_t n, uint64_t seq, uint64_t first, int codec, int kind)
+static size_t put_chunk(uint8_t *to, const uint8_t *raw, uint32_t n, uint64_t seq, uint64_t first, int codec,
+			int kind)
 {
-	struct run_chunk c = { RUN_CHUNK_MAGIC, RUN_VERSION, (uint8_t)codec, (uint8_t)kind, 5, 6, seq, first, n, 0,
-			       0, 0, 0 };
+	struct run_chunk c = {
+		RUN_CHUNK_MAGIC, RUN_VERSION, (uint8_t)codec, (uint8_t)kind, 5, 6, seq, first, n, 0, 0, 0, 0};
 	uint8_t *d = to + sizeof(c);
 
 	if (codec == 1)
@@ -257,9 +263,11 @@ static void test_log(void)
 	write_file(p, file, size);
 	check(read_log(p, raw, N, &clean, &why) == N && clean && !why, "log is read whole");
 	write_file(p, file, size - 5);
-	check(read_log(p, raw, N, &clean, &why) == start[NCHUNK - 1] && !clean && !why, "cut payload ends the log");
+	check(read_log(p, raw, N, &clean, &why) == start[NCHUNK - 1] && !clean && !why,
+	      "cut payload ends the log");
 	write_file(p, file, last + 10);
-	check(read_log(p, raw, N, &clean, &why) == start[NCHUNK - 1] && !clean && !why, "cut head ends the log");
+	check(read_log(p, raw, N, &clean, &why) == start[NCHUNK - 1] && !clean && !why,
+	      "cut head ends the log");
 	file[last + offsetof(struct run_chunk, seq)] ^= 1;
 	write_file(p, file, size);
 	check(read_log(p, raw, N, &clean, &why) == start[NCHUNK - 1] && why, "gap is told");
@@ -310,17 +318,18 @@ static void emit(const char *format, const struct ptrace_rec *rec, size_t n, con
 
 static void test_text(void)
 {
-	static const uint8_t len[] = { 3, 5, 2, 1 };
+	static const uint8_t len[] = {3, 5, 2, 1};
 	struct ptrace_rec r[] = {
-		{ .ip = 0x401000, .kind = WALK_BLOCK, .size = 4, .addr = (uintptr_t)len },
-		{ .ip = 0x401003, .addr = 0x1ffe, .size = 8, .kind = PTRACE_R },
-		{ .ip = 0x401003, .addr = 0x1ffe, .size = 8, .kind = PTRACE_W },
-		{ .ip = 0x401008, .addr = 0xffffffffff600000, .size = 4, .kind = PTRACE_R },
-		{ .ip = 0x401008, .addr = 0x10, .size = 4, .kind = PTRACE_W },
-		{ .ip = 0x401008, .addr = 0x10, .size = 64, .kind = PTRACE_P },
+		{.ip = 0x401000, .kind = WALK_BLOCK, .size = 4, .addr = (uintptr_t)len},
+		{.ip = 0x401003, .addr = 0x1ffe, .size = 8, .kind = PTRACE_R},
+		{.ip = 0x401003, .addr = 0x1ffe, .size = 8, .kind = PTRACE_W},
+		{.ip = 0x401008, .addr = 0xffffffffff600000, .size = 4, .kind = PTRACE_R},
+		{.ip = 0x401008, .addr = 0x10, .size = 4, .kind = PTRACE_W},
+		{.ip = 0x401008, .addr = 0x10, .size = 64, .kind = PTRACE_P},
 	};
 
-	emit("lackey", r, 6, "I  00401000,3\nI  00401003,5\n M 00001ffe,8\nI  00401008,2\n L ffffffffff600000,4\n"
+	emit("lackey", r, 6,
+	     "I  00401000,3\nI  00401003,5\n M 00001ffe,8\nI  00401008,2\n L ffffffffff600000,4\n"
 	     " S 00000010,4\nI  0040100a,1\n");
 	emit("text", r + 1, 1, "0 401003 R 1ffe 8\n");
 	emit("csv", r + 4, 2, "thread,ip,kind,address,size\n0,0x401008,W,0x10,4\n0,0x401008,P,0x10,64\n");
@@ -329,26 +338,33 @@ static void test_text(void)
 
 static void test_filter(void)
 {
-	struct ptrace_rec r[] = { { .addr = 0x10, .size = 4 }, { .addr = 0x20, .size = 8 }, { .addr = 0x30, .size = 1 },
-				  { .addr = 0x40, .size = 4 } }, c[4];
-	struct filter f = { .from = 1, .to = 3 };
+	struct ptrace_rec r[] = {{.addr = 0x10, .size = 4},
+				 {.addr = 0x20, .size = 8},
+				 {.addr = 0x30, .size = 1},
+				 {.addr = 0x40, .size = 4}},
+			  c[4];
+	struct filter f = {.from = 1, .to = 3};
 	bool stop = false;
 
 	memcpy(c, r, sizeof(r));
-	check(filter_batch(&f, c, 4, &stop) == 2 && c[0].addr == 0x20 && c[1].addr == 0x30 && stop, "--from, --to");
-	f = (struct filter){ .to = UINT64_MAX, .by_addr = true, .lo = 0x27, .hi = 0x30 };
+	check(filter_batch(&f, c, 4, &stop) == 2 && c[0].addr == 0x20 && c[1].addr == 0x30 && stop,
+	      "--from, --to");
+	f = (struct filter){.to = UINT64_MAX, .by_addr = true, .lo = 0x27, .hi = 0x30};
 	memcpy(c, r, sizeof(r));
 	stop = false;
-	check(filter_batch(&f, c, 4, &stop) == 1 && c[0].addr == 0x20 && !stop, "--addr: touches, not begins in");
+	check(filter_batch(&f, c, 4, &stop) == 1 && c[0].addr == 0x20 && !stop,
+	      "--addr: touches, not begins in");
 }
 
 static void test_json(void)
 {
 	char buf[20];
 
-	check(json_get("{\"a\": \"version\", \"version\": 12}", "version", buf, sizeof(buf)) && !strcmp(buf, "12"),
+	check(json_get("{\"a\": \"version\", \"version\": 12}", "version", buf, sizeof(buf)) &&
+		      !strcmp(buf, "12"),
 	      "a value that looks like the key");
-	check(json_get("{\"x\": {\"r\": \"a\\\"b\\n\"}}", "r", buf, sizeof(buf)) && !strcmp(buf, "a\"b\n"), "escapes");
+	check(json_get("{\"x\": {\"r\": \"a\\\"b\\n\"}}", "r", buf, sizeof(buf)) && !strcmp(buf, "a\"b\n"),
+	      "escapes");
 	check(!json_get("{\"a\": \"cut", "b", buf, sizeof(buf)), "cut text");
 	check(json_get("{\"a\": 123456789012345678901234567890", "a", buf, sizeof(buf)) && strlen(buf) == 19,
 	      "long value is cut to the buffer");

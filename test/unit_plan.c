@@ -15,9 +15,10 @@
 
 extern const char __executable_start[];
 
-#define FN(name, body) \
-	asm(".text\n.globl " #name "\n.type " #name ",@function\n.p2align 4\n" #name ":\n\t.cfi_startproc\n\t" \
-	    body "\n\t.cfi_endproc\n.size " #name ",.-" #name "\n"); extern const char name[]
+#define FN(name, body)                                                                                       \
+	asm(".text\n.globl " #name "\n.type " #name ",@function\n.p2align 4\n" #name                         \
+	    ":\n\t.cfi_startproc\n\t" body "\n\t.cfi_endproc\n.size " #name ",.-" #name "\n");               \
+	extern const char name[]
 
 FN(t_list, "1: mov (%rdi),%rdi\n test %rdi,%rdi\n jne 1b\n ret");
 FN(t_byte, "movzbl (%rdi),%eax\n mov (%rsi,%rax,4),%eax\n ret");
@@ -29,7 +30,8 @@ FN(t_spill, "mov %rdi,-8(%rsp)\n xor %edi,%edi\n mov -8(%rsp),%rax\n mov (%rax),
 FN(t_narrow, "mov %rdi,-8(%rsp)\n movb $0,-6(%rsp)\n mov -8(%rsp),%rax\n mov (%rax),%eax\n ret");
 FN(t_keep, "push %rdi\n call puts@plt\n pop %rdi\n mov (%rdi),%eax\n ret");
 FN(t_escape, "push %rdi\n mov %rsp,%rdi\n call puts@plt\n pop %rdi\n mov (%rdi),%eax\n ret");
-FN(t_stkarg, "push %rdi\n mov %rsp,%rax\n push %rax\n call puts@plt\n pop %rax\n pop %rdi\n mov (%rdi),%eax\n ret");
+FN(t_stkarg,
+   "push %rdi\n mov %rsp,%rax\n push %rax\n call puts@plt\n pop %rax\n pop %rdi\n mov (%rdi),%eax\n ret");
 FN(t_result, "sub $8,%rsp\n call malloc@plt\n movl $0,(%rax)\n add $8,%rsp\n ret");
 FN(t_callee, "mov (%rdi),%eax\n ret");
 FN(t_caller, "sub $8,%rsp\n mov (%rdi),%rdi\n call t_callee\n add $8,%rsp\n ret");
@@ -42,44 +44,46 @@ FN(t_both, "mov (%rdi),%rax\n add 8(%rdi),%rax\n mov (%rax),%ecx\n mov 8(%rax),%
 FN(t_stack, "mov %rdi,%rsp\n ret");
 FN(t_rep, "mov %esi,%ecx\n xor %eax,%eax\n rep stosb\n ret");
 FN(t_scan, "xor %eax,%eax\n mov $-1,%rcx\n repne scasb\n mov %cl,(%rdi)\n ret");
-FN(t_ro, "mov t_word(%rip),%rax\n mov (%rdi,%rax),%eax\n ret\n.section .rodata\n.p2align 3\nt_word: .quad 24\n.text");
+FN(t_ro, "mov t_word(%rip),%rax\n mov (%rdi,%rax),%eax\n ret\n.section .rodata\n.p2align 3\nt_word: .quad "
+	 "24\n.text");
 FN(t_flags, "xor %eax,%eax\n cmp $5,%edi\n sete %al\n movzbl %al,%eax\n mov (%rdx,%rax,8),%eax\n ret");
-FN(t_calls, "call t_byte\n call t_sign\n call t_flags\n call t_bound\n ret"); /* the needs of these have someone to provide them */
+FN(t_calls,
+   "call t_byte\n call t_sign\n call t_flags\n call t_bound\n ret"); /* the needs of these have someone to provide them */
 FN(t_tls, "mov %fs:0,%rax\n mov -8(%rax),%eax\n ret");
 FN(t_sys, "mov $39,%eax\n syscall\n mov (%rdi,%rax),%eax\n mov (%r11),%ecx\n ret");
 
 static const struct {
 	const char *name, *fn, *want;
 } test[] = {
-	{ "list", t_list, "E rdi:8 A rdi:8 ; needs rdi jcc=1/0" },
-	{ "byte index", t_byte, "E rsi:8 E rdi:8 A rax:1 ; needs rsi rdi jcc=0/0" },
-	{ "sign-extended index", t_sign, "E rsi:8 E rdi:8 A rax:4s ; needs rsi rdi jcc=0/0" },
-	{ "counted loop", t_count, "E rdi:8 ; needs rdi jcc=1/0" },
-	{ "loop to an argument", t_bound, "E rsi:4 E rdi:8 ; needs rsi rdi jcc=1/0" },
-	{ "branch on memory", t_branch, "E rdi:8 C ; needs rdi jcc=0/1" },
-	{ "spill and reload", t_spill, "E rdi:8 ; needs rdi jcc=0/0 slot" },
-	{ "spill partly overwritten", t_narrow, "A rax:8 ; needs jcc=0/0" },
-	{ "slot survives a call", t_keep, "E rdi:8 ; needs rdi jcc=0/0 slot" },
-	{ "slot's address passed", t_escape, "A rdi:8 ; needs jcc=0/0" },
-	{ "slot's address passed on the stack", t_stkarg, "A rdi:8 ; needs jcc=0/0" },
-	{ "call result", t_result, "R rax:8 ; needs jcc=0/0" },
-	{ "direct callee", t_callee, "E rdi:8 ; needs rdi jcc=0/0" },
-	{ "its caller provides", t_caller, "E rdi:8 A rdi:8 ; needs rdi jcc=0/0" },
-	{ "callee loses rbx", t_after, "E rdi:8 R rbx:8 ; needs rdi jcc=0/0" },
-	{ "callee keeps rbx", t_saved, "E rdi:8 ; needs rdi jcc=0/0" },
-	{ "address cheaper than registers", t_sum, "E rdi:8 X ; needs rdi jcc=0/0" },
-	{ "sum cheaper than parts", t_both, "E rdi:8 A rax:8 ; needs rdi jcc=0/0" },
-	{ "switched stack", t_stack, "E rdi:8 T8 ; needs rdi jcc=0/0 retx" },
-	{ "rep count", t_rep, "E rsi:4 E rdi:8 ; needs rsi rdi jcc=0/0" },
-	{ "repne count", t_scan, "E rdi:8 A rcx:8 ; needs rdi jcc=0/0" },
-	{ "read-only word", t_ro, "E rdi:8 ; needs rdi jcc=0/0" },
-	{ "setcc index", t_flags, "E rdx:8 A rax:1 ; needs rdx jcc=0/0" },
-	{ "thread pointer", t_tls, "; needs jcc=0/0" },
-	{ "system call", t_sys, "E rdi:8 B r11:8 ; needs rdi jcc=0/0" },
+	{"list", t_list, "E rdi:8 A rdi:8 ; needs rdi jcc=1/0"},
+	{"byte index", t_byte, "E rsi:8 E rdi:8 A rax:1 ; needs rsi rdi jcc=0/0"},
+	{"sign-extended index", t_sign, "E rsi:8 E rdi:8 A rax:4s ; needs rsi rdi jcc=0/0"},
+	{"counted loop", t_count, "E rdi:8 ; needs rdi jcc=1/0"},
+	{"loop to an argument", t_bound, "E rsi:4 E rdi:8 ; needs rsi rdi jcc=1/0"},
+	{"branch on memory", t_branch, "E rdi:8 C ; needs rdi jcc=0/1"},
+	{"spill and reload", t_spill, "E rdi:8 ; needs rdi jcc=0/0 slot"},
+	{"spill partly overwritten", t_narrow, "A rax:8 ; needs jcc=0/0"},
+	{"slot survives a call", t_keep, "E rdi:8 ; needs rdi jcc=0/0 slot"},
+	{"slot's address passed", t_escape, "A rdi:8 ; needs jcc=0/0"},
+	{"slot's address passed on the stack", t_stkarg, "A rdi:8 ; needs jcc=0/0"},
+	{"call result", t_result, "R rax:8 ; needs jcc=0/0"},
+	{"direct callee", t_callee, "E rdi:8 ; needs rdi jcc=0/0"},
+	{"its caller provides", t_caller, "E rdi:8 A rdi:8 ; needs rdi jcc=0/0"},
+	{"callee loses rbx", t_after, "E rdi:8 R rbx:8 ; needs rdi jcc=0/0"},
+	{"callee keeps rbx", t_saved, "E rdi:8 ; needs rdi jcc=0/0"},
+	{"address cheaper than registers", t_sum, "E rdi:8 X ; needs rdi jcc=0/0"},
+	{"sum cheaper than parts", t_both, "E rdi:8 A rax:8 ; needs rdi jcc=0/0"},
+	{"switched stack", t_stack, "E rdi:8 T8 ; needs rdi jcc=0/0 retx"},
+	{"rep count", t_rep, "E rsi:4 E rdi:8 ; needs rsi rdi jcc=0/0"},
+	{"repne count", t_scan, "E rdi:8 A rcx:8 ; needs rdi jcc=0/0"},
+	{"read-only word", t_ro, "E rdi:8 ; needs rdi jcc=0/0"},
+	{"setcc index", t_flags, "E rdx:8 A rax:1 ; needs rdx jcc=0/0"},
+	{"thread pointer", t_tls, "; needs jcc=0/0"},
+	{"system call", t_sys, "E rdi:8 B r11:8 ; needs rdi jcc=0/0"},
 };
 
-static const char *const reg[] = { "rax", "rcx", "rdx", "rbx", "rsp", "rbp", "rsi", "rdi",
-				   "r8", "r9", "r10", "r11", "r12", "r13", "r14", "r15" };
+static const char *const reg[] = {"rax", "rcx", "rdx", "rbx", "rsp", "rbp", "rsi", "rdi",
+				  "r8",	 "r9",	"r10", "r11", "r12", "r13", "r14", "r15"};
 
 /* is the log's first reader a sign-extending one? logs and SEM_LOG ops pair up in order */
 static bool is_sx(const struct plan *p, uint32_t nth)
@@ -102,9 +106,14 @@ static void text(char *s, const struct an_group *g, const struct plan *p)
 		const struct plan_log *l = &p->log[k];
 
 		if (l->what == LOG_REG)
-			s += sprintf(s, "%c %s:%d%s ", when[l->when], reg[l->reg], l->w, is_sx(p, k) ? "s" : "");
+			s += sprintf(s, "%c %s:%d%s ", when[l->when], reg[l->reg], l->w,
+				     is_sx(p, k) ? "s" : "");
 		else
-			s += sprintf(s, l->what == LOG_SETCC ? "C " : l->what == LOG_EA ? "X " : "T%d ", l->w);
+			s += sprintf(s,
+				     l->what == LOG_SETCC ? "C "
+				     : l->what == LOG_EA  ? "X "
+							  : "T%d ",
+				     l->w);
 	}
 	s += sprintf(s, "; needs");
 	for (int r = 0; r < 16; r++)

@@ -24,7 +24,10 @@
 #include "emit.h"
 #include "sem_lift.h"
 
-struct st { uint64_t r[16], flags; uint8_t x[8][16]; };
+struct st {
+	uint64_t r[16], flags;
+	uint8_t x[8][16];
+};
 extern struct st step_in, step_res;
 void step_run(void *code);
 extern char step_out[];
@@ -59,8 +62,8 @@ static void on_fault(int sig)
 	siglongjmp(fault, sig);
 }
 
-static const int greg[16] = { REG_RAX, REG_RCX, REG_RDX, REG_RBX, REG_RSP, REG_RBP, REG_RSI, REG_RDI,
-			      REG_R8, REG_R9, REG_R10, REG_R11, REG_R12, REG_R13, REG_R14, REG_R15 };
+static const int greg[16] = {REG_RAX, REG_RCX, REG_RDX, REG_RBX, REG_RSP, REG_RBP, REG_RSI, REG_RDI,
+			     REG_R8,  REG_R9,  REG_R10, REG_R11, REG_R12, REG_R13, REG_R14, REG_R15};
 
 static void on_step(int sig, siginfo_t *si, void *uc_)
 {
@@ -89,8 +92,8 @@ static void on_step(int sig, siginfo_t *si, void *uc_)
 	want = x->vaddr == 0x1000 ? &before : &after;
 	for (int i = 0; i < 16; i++)
 		if (r[i] != want->r[i] && !((dead_mask | (want == &before ? over_mask : 0)) >> i & 1))
-			step_bad = x->vaddr == 0x1000 ? "a register differs from the state before" :
-							"a register differs from the state after";
+			step_bad = x->vaddr == 0x1000 ? "a register differs from the state before"
+						      : "a register differs from the state after";
 	if ((uc->uc_mcontext.gregs[REG_EFL] ^ want->flags) & FLAGS & ~und_flags)
 		step_bad = "flags";
 }
@@ -106,12 +109,25 @@ static void put_jump(uint8_t *p)
 static bool usable(const struct dec *d)
 {
 	switch (d->in.meta.category) {
-	case ZYDIS_CATEGORY_BINARY: case ZYDIS_CATEGORY_LOGICAL: case ZYDIS_CATEGORY_DATAXFER:
-	case ZYDIS_CATEGORY_SHIFT: case ZYDIS_CATEGORY_ROTATE: case ZYDIS_CATEGORY_BITBYTE:
-	case ZYDIS_CATEGORY_CMOV: case ZYDIS_CATEGORY_SETCC: case ZYDIS_CATEGORY_BMI1:
-	case ZYDIS_CATEGORY_BMI2: case ZYDIS_CATEGORY_MISC: case ZYDIS_CATEGORY_PUSH: case ZYDIS_CATEGORY_POP:
-	case ZYDIS_CATEGORY_SEMAPHORE: case ZYDIS_CATEGORY_CONVERT: case ZYDIS_CATEGORY_SSE:
-	case ZYDIS_CATEGORY_AVX: case ZYDIS_CATEGORY_AVX2: case ZYDIS_CATEGORY_ADOX_ADCX:
+	case ZYDIS_CATEGORY_BINARY:
+	case ZYDIS_CATEGORY_LOGICAL:
+	case ZYDIS_CATEGORY_DATAXFER:
+	case ZYDIS_CATEGORY_SHIFT:
+	case ZYDIS_CATEGORY_ROTATE:
+	case ZYDIS_CATEGORY_BITBYTE:
+	case ZYDIS_CATEGORY_CMOV:
+	case ZYDIS_CATEGORY_SETCC:
+	case ZYDIS_CATEGORY_BMI1:
+	case ZYDIS_CATEGORY_BMI2:
+	case ZYDIS_CATEGORY_MISC:
+	case ZYDIS_CATEGORY_PUSH:
+	case ZYDIS_CATEGORY_POP:
+	case ZYDIS_CATEGORY_SEMAPHORE:
+	case ZYDIS_CATEGORY_CONVERT:
+	case ZYDIS_CATEGORY_SSE:
+	case ZYDIS_CATEGORY_AVX:
+	case ZYDIS_CATEGORY_AVX2:
+	case ZYDIS_CATEGORY_ADOX_ADCX:
 		break;
 	default:
 		return false;
@@ -129,7 +145,8 @@ static bool usable(const struct dec *d)
 			    ZydisRegisterGetClass(o->reg.value) == ZYDIS_REGCLASS_DEBUG)
 				return false;
 			/* a stack pointer that is no stack pointer */
-			if (dec_gpr(o->reg.value) == X_RSP && o->visibility != ZYDIS_OPERAND_VISIBILITY_HIDDEN)
+			if (dec_gpr(o->reg.value) == X_RSP &&
+			    o->visibility != ZYDIS_OPERAND_VISIBILITY_HIDDEN)
 				return false;
 		}
 		if (o->type != ZYDIS_OPERAND_TYPE_MEMORY)
@@ -147,12 +164,13 @@ static bool usable(const struct dec *d)
 /* a random encoding; 0 when it is not one we want */
 static int generate(struct dec *d, uint8_t *b)
 {
-	static const uint8_t rexs[] = { 0x41, 0x44, 0x45, 0x42, 0x43, 0x46, 0x47, 0x49, 0x4c, 0x4d, 0x4a, 0x4f };
+	static const uint8_t rexs[] = {0x41, 0x44, 0x45, 0x42, 0x43, 0x46,
+				       0x47, 0x49, 0x4c, 0x4d, 0x4a, 0x4f};
 	ZydisDecoder z;
 	int n = 0;
 
 	if (rnd() % 4 == 0)
-		b[n++] = (uint8_t[]){ 0x66, 0xf2, 0xf3, 0xf0 }[rnd() % 4];
+		b[n++] = (uint8_t[]){0x66, 0xf2, 0xf3, 0xf0}[rnd() % 4];
 	if (rnd() % 6 == 0) {
 		b[n++] = 0xc4;
 		b[n++] = (rnd() & 0xe0) | (1 + rnd() % 3);
@@ -221,7 +239,8 @@ static void report(const struct dec *d, const char *why)
 	if (failed > 20)
 		return;
 	ZydisFormatterInit(&f, ZYDIS_FORMATTER_STYLE_ATT);
-	ZydisFormatterFormatInstruction(&f, &d->in, d->op, d->in.operand_count_visible, text, sizeof(text), 0, NULL);
+	ZydisFormatterFormatInstruction(&f, &d->in, d->op, d->in.operand_count_visible, text, sizeof(text), 0,
+					NULL);
 	printf("FAIL %s: %s, bytes", text, why);
 	for (int i = 0; i < d->in.length; i++)
 		printf(" %02x", d->b[i]);
@@ -249,7 +268,7 @@ static const char *compare(const struct st *want, uint32_t dead)
 
 static void one(struct dec *d, bool perturb)
 {
-	struct em e = { .cur_rot = NOREG };
+	struct em e = {.cur_rot = NOREG};
 	struct st s, want, rw;
 	const char *why;
 	uint32_t used = dec_gprs(d), live;
@@ -307,8 +326,8 @@ int main(int argc, char **argv)
 {
 	unsigned n = argc > 1 ? strtoul(argv[1], NULL, 0) : 8000;
 	bool self = argc > 2 && !strcmp(argv[2], "selftest");
-	struct sigaction sa = { .sa_handler = on_fault, .sa_flags = SA_NODEFER | SA_ONSTACK };
-	stack_t ss = { .ss_sp = malloc(65536), .ss_size = 65536 };
+	struct sigaction sa = {.sa_handler = on_fault, .sa_flags = SA_NODEFER | SA_ONSTACK};
+	stack_t ss = {.ss_sp = malloc(65536), .ss_size = 65536};
 	struct dec d;
 	uint8_t b[32];
 

@@ -47,13 +47,14 @@ static void reset(void)
 
 static uint32_t op(unsigned code, unsigned w, unsigned dst, unsigned a, unsigned b, int64_t imm)
 {
-	ops[nop] = (struct sem_op){ (uint8_t)code, (uint8_t)w, (uint16_t)dst, (uint16_t)a, (uint16_t)b, imm };
+	ops[nop] = (struct sem_op){(uint8_t)code, (uint8_t)w, (uint16_t)dst, (uint16_t)a, (uint16_t)b, imm};
 	return nop++;
 }
 
 static uint32_t block(uint32_t vaddr, uint32_t group, uint32_t ninsn)
 {
-	blocks[nblock] = (struct map_block){ .vaddr = vaddr, .ops = nop, .ninsn = (uint16_t)ninsn, .group = group };
+	blocks[nblock] =
+		(struct map_block){.vaddr = vaddr, .ops = nop, .ninsn = (uint16_t)ninsn, .group = group};
 	return op(SEM_BLOCK, 0, SEM_NONE, SEM_NONE, SEM_NONE, nblock++);
 }
 
@@ -83,27 +84,31 @@ static void ret_ops(uint32_t ip)
 
 static uint32_t site(uint32_t vaddr, uint32_t kind, uint32_t at)
 {
-	sites[nsite] = (struct map_site){ vaddr, kind, at };
+	sites[nsite] = (struct map_site){vaddr, kind, at};
 	return nsite++;
 }
 
 static void leader(uint32_t vaddr, uint32_t at, uint32_t flags)
 {
-	leaders[nleader++] = (struct map_leader){ vaddr, at, flags };
+	leaders[nleader++] = (struct map_leader){vaddr, at, flags};
 }
 
 static struct map *build(uint8_t **keep)
 {
-	static const struct { int sect; const void *p; uint32_t elem; } s[] = {
-		{ MAP_GROUPS, groups, sizeof(groups) }, { MAP_RODATA, NULL, sizeof(struct map_rodata) },
-		{ MAP_ROBYTES, rodata, sizeof(rodata) }, { MAP_STRINGS, "", 1 },
-		{ MAP_INSNLEN, rodata, sizeof(rodata) },
+	static const struct {
+		int sect;
+		const void *p;
+		uint32_t elem;
+	} s[] = {
+		{MAP_GROUPS, groups, sizeof(groups)},  {MAP_RODATA, NULL, sizeof(struct map_rodata)},
+		{MAP_ROBYTES, rodata, sizeof(rodata)}, {MAP_STRINGS, "", 1},
+		{MAP_INSNLEN, rodata, sizeof(rodata)},
 	};
-	struct map_rodata ro = { 0x9000, sizeof(rodata), 0 };
-	struct map_head h = { .magic = MAP_MAGIC, .version = MAP_VERSION, .nsites = nsite };
+	struct map_rodata ro = {0x9000, sizeof(rodata), 0};
+	struct map_head h = {.magic = MAP_MAGIC, .version = MAP_VERSION, .nsites = nsite};
 	uint8_t *b = calloc(1, 1 << 16);
 	struct map *m = calloc(1, sizeof(*m));
-	struct ptrace_error e = { 0 };
+	struct ptrace_error e = {0};
 	size_t at = 1024;
 
 	for (int i = 0; i < MAP_NSECTIONS; i++) {
@@ -121,7 +126,7 @@ static struct map *build(uint8_t **keep)
 			p = sites, n = nsite * sizeof(*sites);
 		if (i == MAP_LEADERS)
 			p = leaders, n = nleader * sizeof(*leaders);
-		h.sect[i] = (struct map_sect){ at, n, XXH3_64bits(p ? p : b, n) };
+		h.sect[i] = (struct map_sect){at, n, XXH3_64bits(p ? p : b, n)};
 		if (n)
 			memcpy(b + at, p, n);
 		at = (at + n + 63) & ~63ull;
@@ -190,10 +195,11 @@ static int collect(void *ctx, struct ptrace_rec *r, size_t n)
 
 static enum walk_end go_from(uint32_t start_vaddr, bool blocks_too)
 {
-	struct modrec mod = { .m = { .kind = 1, .bias = BIAS, .lo = BIAS, .hi = BIAS + 0x10000, .site_base = 100 } };
-	struct start start = { .s = { .tid = 7, .rip = BIAS + start_vaddr, .xcr0 = 7 } };
-	struct proc p = { .pid = 7, .mod = &mod, .nmod = 1, .start = &start };
-	struct walk_opts o = { .blocks = blocks_too };
+	struct modrec mod = {
+		.m = {.kind = 1, .bias = BIAS, .lo = BIAS, .hi = BIAS + 0x10000, .site_base = 100}};
+	struct start start = {.s = {.tid = 7, .rip = BIAS + start_vaddr, .xcr0 = 7}};
+	struct proc p = {.pid = 7, .mod = &mod, .nmod = 1, .start = &start};
+	struct walk_opts o = {.blocks = blocks_too};
 	uint8_t *keep;
 	struct log *log = log_mem(stream, nstream, true);
 	enum walk_end end;
@@ -223,7 +229,8 @@ static enum walk_end go(void)
 	return go_from(0x1000, false);
 }
 
-static void expect(const char *what, enum walk_end end, enum walk_end want, const struct ptrace_rec *r, size_t n)
+static void expect(const char *what, enum walk_end end, enum walk_end want, const struct ptrace_rec *r,
+		   size_t n)
 {
 	char line[700];
 	size_t i;
@@ -232,14 +239,19 @@ static void expect(const char *what, enum walk_end end, enum walk_end want, cons
 	check(end == want, line);
 	for (i = 0; i < n && i < ngot; i++) {
 		snprintf(line, sizeof(line), "%s: record %zu is ip %#llx addr %#llx size %u kind %d", what, i,
-			 (unsigned long long)got[i].ip, (unsigned long long)got[i].addr, got[i].size, got[i].kind);
+			 (unsigned long long)got[i].ip, (unsigned long long)got[i].addr, got[i].size,
+			 got[i].kind);
 		check(got[i].ip == r[i].ip && got[i].addr == r[i].addr && got[i].size == r[i].size &&
-		      got[i].kind == r[i].kind, line);
+			      got[i].kind == r[i].kind,
+		      line);
 	}
 	snprintf(line, sizeof(line), "%s: %zu records, wanted %zu", what, ngot, n);
 	check(ngot == n, line);
 }
-#define REC(vip, a, s, k) { .ip = BIAS + (vip), .addr = (a), .size = (s), .kind = PTRACE_##k }
+#define REC(vip, a, s, k)                                                                                    \
+	{                                                                                                    \
+		.ip = BIAS + (vip), .addr = (a), .size = (s), .kind = PTRACE_##k                             \
+	}
 
 /* an exit system call at vaddr, which ends the stream */
 static void exit_block(uint32_t vaddr)
@@ -354,14 +366,14 @@ static void finish(void)
 
 static void test_opaque(void)
 {
-	struct ptrace_rec plain[] = { REC(0x1000, RSP0 - 8, 8, W), REC(0x1005, RSP0 - 4, 4, W),
-				      REC(0x1010, 0x1234, 1, R) };
-	struct ptrace_rec entry[] = { REC(0x1000, RSP0 - 8, 8, W), REC(0x2000, 0x77, 2, R),
-				      REC(0x2002, RSP0 - 8, 8, R), REC(0x1005, RSP0 - 4, 4, W),
-				      REC(0x1010, 0x1234, 1, R) };
-	struct ptrace_rec back[] = { REC(0x1000, RSP0 - 8, 8, W), REC(0x2000, 0x77, 2, R),
-				     REC(0x2002, RSP0 - 96, 8, R), REC(0x1005, RSP0 - 4, 4, W),
-				     REC(0x1010, 0x1234, 1, R) };
+	struct ptrace_rec plain[] = {REC(0x1000, RSP0 - 8, 8, W), REC(0x1005, RSP0 - 4, 4, W),
+				     REC(0x1010, 0x1234, 1, R)};
+	struct ptrace_rec entry[] = {REC(0x1000, RSP0 - 8, 8, W), REC(0x2000, 0x77, 2, R),
+				     REC(0x2002, RSP0 - 8, 8, R), REC(0x1005, RSP0 - 4, 4, W),
+				     REC(0x1010, 0x1234, 1, R)};
+	struct ptrace_rec back[] = {REC(0x1000, RSP0 - 8, 8, W), REC(0x2000, 0x77, 2, R),
+				    REC(0x2002, RSP0 - 96, 8, R), REC(0x1005, RSP0 - 4, 4, W),
+				    REC(0x1010, 0x1234, 1, R)};
 
 	opaque_map();
 	put_event(RUN_EV_EXEC, 0); /* may stand before any mark */
@@ -402,17 +414,17 @@ static void test_opaque(void)
 
 static void test_resync(void)
 {
-	struct ptrace_rec want[] = { REC(0x1000, RSP0 - 8, 8, W), REC(0x2000, 0x77, 2, R),
-				     REC(0x3000, RSP0 - 32, 8, W), REC(0x3000, RSP0 - 32, 8, W),
-				     REC(0x1000, RSP0 - 40, 8, W), REC(0x1005, RSP0 - 36, 4, W),
-				     REC(0x1010, 0x1234, 1, R) };
+	struct ptrace_rec want[] = {REC(0x1000, RSP0 - 8, 8, W),  REC(0x2000, 0x77, 2, R),
+				    REC(0x3000, RSP0 - 32, 8, W), REC(0x3000, RSP0 - 32, 8, W),
+				    REC(0x1000, RSP0 - 40, 8, W), REC(0x1005, RSP0 - 36, 4, W),
+				    REC(0x1010, 0x1234, 1, R)};
 
 	opaque_map();
 	/* the callback calls out by a jump instead of returning, and never comes back: longjmp */
 	for (uint32_t i = 0; i < nop; i++)
 		if (ops[i].op == SEM_RET) {
-			ops[i] = (struct sem_op){ SEM_JMPX, 0, SEM_NONE, SEM_NONE, SEM_NONE, 0 };
-			ops[i - 2] = (struct sem_op){ SEM_IMM, 8, SEM_T0, SEM_NONE, SEM_NONE, 0 };
+			ops[i] = (struct sem_op){SEM_JMPX, 0, SEM_NONE, SEM_NONE, SEM_NONE, 0};
+			ops[i - 2] = (struct sem_op){SEM_IMM, 8, SEM_T0, SEM_NONE, SEM_NONE, 0};
 		}
 	put_mark(RUN_MARK_ENTRYX, 100);
 	put64(RSP0 - 96);
@@ -428,7 +440,7 @@ static void test_resync(void)
 
 static void test_ends(void)
 {
-	struct ptrace_rec want[] = { REC(0x1000, RSP0 - 8, 8, W) };
+	struct ptrace_rec want[] = {REC(0x1000, RSP0 - 8, 8, W)};
 
 	opaque_map();
 	expect("stream ends at a mark", go(), WALK_LOG_ENDS, want, 0);
@@ -457,15 +469,16 @@ static void test_ends(void)
 
 static void test_vec(void)
 {
-	struct sem_vec gather = { .n = 4, .mask = SEM_MASK_VEC, .idx_bytes = 4, .idx_scale = 3, .mask_bytes = 4 };
-	struct sem_vec comp = { .n = 8, .mask = SEM_MASK_K, .mask_bytes = 8, .flags = SEM_VEC_COMPRESS };
-	struct sem_vec movs = { .kind = SEM_REP_MOVS, .count = SEM_RCX, .df = SEM_DF };
-	struct sem_vec xs = { .kind = SEM_XS_SAVE, .count = SEM_RAX, .df = SEM_RDX };
-	struct ptrace_rec want[] = { REC(0x1000, 0x5000 - 8, 4, R), REC(0x1000, 0x5000 + 24, 4, R),
-				     REC(0x1001, 0x6000, 2, W), REC(0x1001, 0x6002, 2, W),
-				     REC(0x1002, 0x7000, 8, R), REC(0x1002, 0x8000, 8, W),
-				     REC(0x1002, 0x6ff8, 8, R), REC(0x1002, 0x7ff8, 8, W),
-				     REC(0x1003, 0x5000, 832, W), REC(0x1004, 0x9999, 1, R) };
+	struct sem_vec gather = {
+		.n = 4, .mask = SEM_MASK_VEC, .idx_bytes = 4, .idx_scale = 3, .mask_bytes = 4};
+	struct sem_vec comp = {.n = 8, .mask = SEM_MASK_K, .mask_bytes = 8, .flags = SEM_VEC_COMPRESS};
+	struct sem_vec movs = {.kind = SEM_REP_MOVS, .count = SEM_RCX, .df = SEM_DF};
+	struct sem_vec xs = {.kind = SEM_XS_SAVE, .count = SEM_RAX, .df = SEM_RDX};
+	struct ptrace_rec want[] = {REC(0x1000, 0x5000 - 8, 4, R), REC(0x1000, 0x5000 + 24, 4, R),
+				    REC(0x1001, 0x6000, 2, W),	   REC(0x1001, 0x6002, 2, W),
+				    REC(0x1002, 0x7000, 8, R),	   REC(0x1002, 0x8000, 8, W),
+				    REC(0x1002, 0x6ff8, 8, R),	   REC(0x1002, 0x7ff8, 8, W),
+				    REC(0x1003, 0x5000, 832, W),   REC(0x1004, 0x9999, 1, R)};
 
 	reset();
 	leader(0x1000, 0, MAP_LEADER_RETURN);
@@ -504,8 +517,8 @@ static void test_vec(void)
 
 static void test_memory(void)
 {
-	struct ptrace_rec want[] = { REC(0x1000, 0xdead, 1, R), REC(0x1001, 0x3344, 1, R),
-				     REC(0x1002, BIAS + 0x9000, 1, R) };
+	struct ptrace_rec want[] = {REC(0x1000, 0xdead, 1, R), REC(0x1001, 0x3344, 1, R),
+				    REC(0x1002, BIAS + 0x9000, 1, R)};
 
 	reset();
 	memcpy(rodata + 8, "\xad\xde", 2);
@@ -528,7 +541,7 @@ static void test_memory(void)
 
 static void test_ijmp(void)
 {
-	struct ptrace_rec want[] = { REC(0x1010, 0xb, 1, R) };
+	struct ptrace_rec want[] = {REC(0x1010, 0xb, 1, R)};
 	uint32_t at;
 
 	reset();

@@ -3,11 +3,12 @@
 #include "workload.h"
 
 static const struct wl_size sizes[WL_SIZES] = {
-	{ "small", 150, 4 }, { "medium", 480, 7 }, { "large", 900, 4 },
+	{"small", 150, 4},
+	{"medium", 480, 7},
+	{"large", 900, 4},
 };
 
-static void multiply(long n, double alpha, const double *a, const double *b, double beta,
-		     double *out)
+static void multiply(long n, double alpha, const double *a, const double *b, double beta, double *out)
 {
 	for (long i = 0; i < n; i++) {
 		for (long j = 0; j < n; j++) {

@@ -7,25 +7,43 @@
 #include "workload.h"
 
 static const struct wl_size sizes[WL_SIZES] = {
-	{ "small", 700, 12 }, { "medium", 40000, 10 }, { "large", 200000, 10 },
+	{"small", 700, 12},
+	{"medium", 40000, 10},
+	{"large", 200000, 10},
 };
 
 enum op {
-	OP_PUSH, OP_LOAD, OP_STORE, OP_GET, OP_SET, OP_ADD, OP_SUB, OP_MUL, OP_AND, OP_SHR,
-	OP_LT, OP_EQ, OP_JZ, OP_JMP, OP_CALL, OP_RET, OP_ARG, OP_EMIT, OP_HALT, OP_COUNT
+	OP_PUSH,
+	OP_LOAD,
+	OP_STORE,
+	OP_GET,
+	OP_SET,
+	OP_ADD,
+	OP_SUB,
+	OP_MUL,
+	OP_AND,
+	OP_SHR,
+	OP_LT,
+	OP_EQ,
+	OP_JZ,
+	OP_JMP,
+	OP_CALL,
+	OP_RET,
+	OP_ARG,
+	OP_EMIT,
+	OP_HALT,
+	OP_COUNT
 };
 
 static const struct {
 	const char *name;
 	int has_operand;
 } op_table[OP_COUNT] = {
-	[OP_PUSH] = { "push", 1 }, [OP_LOAD] = { "load", 1 }, [OP_STORE] = { "store", 1 },
-	[OP_GET] = { "get", 0 }, [OP_SET] = { "set", 0 }, [OP_ADD] = { "add", 0 },
-	[OP_SUB] = { "sub", 0 }, [OP_MUL] = { "mul", 0 }, [OP_AND] = { "and", 0 },
-	[OP_SHR] = { "shr", 0 }, [OP_LT] = { "lt", 0 }, [OP_EQ] = { "eq", 0 },
-	[OP_JZ] = { "jz", 1 }, [OP_JMP] = { "jmp", 1 }, [OP_CALL] = { "call", 1 },
-	[OP_RET] = { "ret", 0 }, [OP_ARG] = { "arg", 0 }, [OP_EMIT] = { "emit", 0 },
-	[OP_HALT] = { "halt", 0 },
+	[OP_PUSH] = {"push", 1}, [OP_LOAD] = {"load", 1}, [OP_STORE] = {"store", 1}, [OP_GET] = {"get", 0},
+	[OP_SET] = {"set", 0},	 [OP_ADD] = {"add", 0},	  [OP_SUB] = {"sub", 0},     [OP_MUL] = {"mul", 0},
+	[OP_AND] = {"and", 0},	 [OP_SHR] = {"shr", 0},	  [OP_LT] = {"lt", 0},	     [OP_EQ] = {"eq", 0},
+	[OP_JZ] = {"jz", 1},	 [OP_JMP] = {"jmp", 1},	  [OP_CALL] = {"call", 1},   [OP_RET] = {"ret", 0},
+	[OP_ARG] = {"arg", 0},	 [OP_EMIT] = {"emit", 0}, [OP_HALT] = {"halt", 0},
 };
 
 /*
@@ -85,7 +103,7 @@ static int64_t label_address(const struct assembler *as, const char *name)
 		if (!strcmp(as->labels[i].name, name))
 			return as->labels[i].address;
 	}
-	return 0;		/* unknown in the first pass, known in the second */
+	return 0; /* unknown in the first pass, known in the second */
 }
 
 static void assemble_word(struct assembler *as, const char *word, int *operand)
@@ -93,8 +111,7 @@ static void assemble_word(struct assembler *as, const char *word, int *operand)
 	size_t len = strlen(word);
 
 	if (*operand) {
-		as->code[as->used++] = word[0] <= '9' ? strtol(word, NULL, 10)
-						      : label_address(as, word);
+		as->code[as->used++] = word[0] <= '9' ? strtol(word, NULL, 10) : label_address(as, word);
 		*operand = 0;
 		return;
 	}
@@ -135,13 +152,13 @@ static void assemble(struct assembler *as, const char *text)
 
 static uint64_t run(const int64_t *code, int64_t n, int64_t *heap)
 {
-	int64_t stack[MAX_STACK], variables[8] = { n };
+	int64_t stack[MAX_STACK], variables[8] = {n};
 	int64_t *sp = stack, *frame = stack;
 	const int64_t *pc = code;
 	uint64_t sum = 0;
 
 	for (;;) {
-		switch ((enum op)*pc++) {
+		switch ((enum op) * pc++) {
 		case OP_PUSH:
 			*sp++ = *pc++;
 			break;
@@ -210,7 +227,7 @@ static uint64_t run(const int64_t *code, int64_t n, int64_t *heap)
 			*sp++ = frame[-3];
 			break;
 		case OP_EMIT:
-			sum = wl_mix(sum, (uint64_t)*--sp);
+			sum = wl_mix(sum, (uint64_t) * --sp);
 			break;
 		case OP_HALT:
 		case OP_COUNT:

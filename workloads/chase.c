@@ -6,7 +6,9 @@
 #include "workload.h"
 
 static const struct wl_size sizes[WL_SIZES] = {
-	{ "small", 20000, 80 }, { "medium", 100000, 190 }, { "large", 1000000, 40 },
+	{"small", 20000, 80},
+	{"medium", 100000, 190},
+	{"large", 1000000, 40},
 };
 
 struct node {

@@ -5,7 +5,9 @@
 #include "workload.h"
 
 static const struct wl_size sizes[WL_SIZES] = {
-	{ "small", 250, 8 }, { "medium", 900, 13 }, { "large", 1800, 6 },
+	{"small", 250, 8},
+	{"medium", 900, 13},
+	{"large", 1800, 6},
 };
 
 /* fill - symmetric, with a diagonal heavy enough to be positive definite */

@@ -5,7 +5,9 @@
 #include "workload.h"
 
 static const struct wl_size sizes[WL_SIZES] = {
-	{ "small", 200, 5 }, { "medium", 600, 8 }, { "large", 1200, 4 },
+	{"small", 200, 5},
+	{"medium", 600, 8},
+	{"large", 1200, 4},
 };
 
 /* normalise - bring each column to mean 0 and length 1 */

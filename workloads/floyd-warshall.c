@@ -3,7 +3,9 @@
 #include "workload.h"
 
 static const struct wl_size sizes[WL_SIZES] = {
-	{ "small", 200, 3 }, { "medium", 700, 5 }, { "large", 1400, 2 },
+	{"small", 200, 3},
+	{"medium", 700, 5},
+	{"large", 1400, 2},
 };
 
 static void shortest_paths(long n, int *d)

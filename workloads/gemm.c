@@ -3,11 +3,13 @@
 #include "workload.h"
 
 static const struct wl_size sizes[WL_SIZES] = {
-	{ "small", 200, 4 }, { "medium", 600, 13 }, { "large", 1200, 6 },
+	{"small", 200, 4},
+	{"medium", 600, 13},
+	{"large", 1200, 6},
 };
 
-static void gemm(long n, double alpha, double beta, double *restrict c,
-		 const double *restrict a, const double *restrict b)
+static void gemm(long n, double alpha, double beta, double *restrict c, const double *restrict a,
+		 const double *restrict b)
 {
 	for (long i = 0; i < n; i++) {
 		for (long j = 0; j < n; j++)

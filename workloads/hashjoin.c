@@ -6,18 +6,20 @@
 #include "workload.h"
 
 static const struct wl_size sizes[WL_SIZES] = {
-	{ "small", 20000, 8 }, { "medium", 300000, 16 }, { "large", 1000000, 10 },
+	{"small", 20000, 8},
+	{"medium", 300000, 16},
+	{"large", 1000000, 10},
 };
 
 struct row {
 	uint64_t key;
 	uint32_t value;
-	uint32_t next;		/* index + 1 of the next row of the bucket, 0 at its end */
+	uint32_t next; /* index + 1 of the next row of the bucket, 0 at its end */
 };
 
 struct table {
 	struct row *rows;
-	uint32_t *buckets;	/* index + 1 of the bucket's first row */
+	uint32_t *buckets; /* index + 1 of the bucket's first row */
 	uint64_t mask;
 	uint32_t used;
 };
@@ -32,7 +34,7 @@ static void insert(struct table *t, uint64_t key, uint32_t value)
 {
 	uint32_t *bucket = &t->buckets[hash(key) & t->mask];
 
-	t->rows[t->used] = (struct row){ .key = key, .value = value, .next = *bucket };
+	t->rows[t->used] = (struct row){.key = key, .value = value, .next = *bucket};
 	*bucket = ++t->used;
 }
 
@@ -56,7 +58,7 @@ int main(int argc, char **argv)
 {
 	struct wl_size s = wl_options(argc, argv, sizes);
 	uint64_t n = (uint64_t)s.n, buckets = 1, seed = 1, sum = 0;
-	struct table t = { .rows = wl_alloc(n, sizeof(*t.rows)) };
+	struct table t = {.rows = wl_alloc(n, sizeof(*t.rows))};
 
 	while (buckets < n)
 		buckets *= 2;

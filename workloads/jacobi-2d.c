@@ -3,7 +3,9 @@
 #include "workload.h"
 
 static const struct wl_size sizes[WL_SIZES] = {
-	{ "small", 250, 200 }, { "medium", 1000, 700 }, { "large", 2000, 400 },
+	{"small", 250, 200},
+	{"medium", 1000, 700},
+	{"large", 2000, 400},
 };
 
 static void smooth(long n, const double *restrict in, double *restrict out)
@@ -12,8 +14,7 @@ static void smooth(long n, const double *restrict in, double *restrict out)
 		const double *row = in + i * n;
 
 		for (long j = 1; j < n - 1; j++)
-			out[i * n + j] = 0.2 * (row[j] + row[j - 1] + row[j + 1] +
-						row[j - n] + row[j + n]);
+			out[i * n + j] = 0.2 * (row[j] + row[j - 1] + row[j + 1] + row[j - n] + row[j + n]);
 	}
 }
 

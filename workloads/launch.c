@@ -36,7 +36,7 @@
 
 struct options {
 	const char *in, *out, *err, *report;
-	unsigned int timeout;		/* seconds, 0: none */
+	unsigned int timeout; /* seconds, 0: none */
 	char *env[MAX_ENV + 1];
 	char **argv;
 };
@@ -102,7 +102,7 @@ static void parse(int argc, char **argv, struct options *o)
 		return;
 usage:
 	fprintf(stderr, "usage: launch [-i IN] [-o OUT] [-e ERR] [-t SECONDS] "
-		"[-E NAME=VALUE]... -r REPORT -- CMD [ARG]...\n");
+			"[-E NAME=VALUE]... -r REPORT -- CMD [ARG]...\n");
 	exit(2);
 }
 
@@ -136,7 +136,7 @@ static pid_t start(struct options *o)
 
 static void ring(int sig)
 {
-	(void)sig;		/* only there to interrupt wait4 */
+	(void)sig; /* only there to interrupt wait4 */
 }
 
 /* collect - wait for the command and then for every orphan it left */
@@ -163,8 +163,7 @@ static void collect(pid_t pid, unsigned int timeout, struct result *r)
 			end = now();
 			running = 0;
 			r->wall = end - begin;
-			r->status = WIFEXITED(status) ? WEXITSTATUS(status)
-						      : 128 + WTERMSIG(status);
+			r->status = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
 			r->user = seconds(u.ru_utime);
 			r->sys = seconds(u.ru_stime);
 			r->maxrss = u.ru_maxrss;
@@ -182,18 +181,20 @@ static void report(const char *path, const struct result *r)
 
 	if (!f)
 		die("cannot write", path);
-	fprintf(f, "status=%d\ntimeout=%d\nwall=%.6f\nuser=%.6f\nsys=%.6f\nrest_cpu=%.6f\n"
-		"rest_wall=%.6f\nrest_timeout=%d\nmaxrss=%ld\n", r->status, r->timeout, r->wall,
-		r->user, r->sys, r->rest_cpu, r->rest_wall, r->rest_timeout, r->maxrss);
+	fprintf(f,
+		"status=%d\ntimeout=%d\nwall=%.6f\nuser=%.6f\nsys=%.6f\nrest_cpu=%.6f\n"
+		"rest_wall=%.6f\nrest_timeout=%d\nmaxrss=%ld\n",
+		r->status, r->timeout, r->wall, r->user, r->sys, r->rest_cpu, r->rest_wall, r->rest_timeout,
+		r->maxrss);
 	if (fclose(f))
 		die("cannot write", path);
 }
 
 int main(int argc, char **argv)
 {
-	struct sigaction bell = { .sa_handler = ring };	/* no SA_RESTART: wait4 must return */
-	struct options o = { 0 };
-	struct result r = { 0 };
+	struct sigaction bell = {.sa_handler = ring}; /* no SA_RESTART: wait4 must return */
+	struct options o = {0};
+	struct result r = {0};
 
 	parse(argc, argv, &o);
 	if (prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0))

@@ -3,7 +3,9 @@
 #include "workload.h"
 
 static const struct wl_size sizes[WL_SIZES] = {
-	{ "small", 250, 4 }, { "medium", 800, 15 }, { "large", 1600, 6 },
+	{"small", 250, 4},
+	{"medium", 800, 15},
+	{"large", 1600, 6},
 };
 
 static void lu(long n, double *a)

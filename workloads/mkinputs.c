@@ -43,9 +43,9 @@ static unsigned int skewed(unsigned int limit)
 static void make_words(void)
 {
 	static const char *const syllables[] = {
-		"ta", "ri", "men", "so", "la", "con", "ter", "ing", "ed", "pro", "ka", "ne", "ver",
-		"al", "ti", "on", "de", "res", "su", "min", "el", "qua", "ba", "lo", "fi", "gra",
-		"tri", "um", "ex", "pa", "sti", "no",
+		"ta", "ri",  "men", "so",  "la",  "con", "ter", "ing", "ed",  "pro", "ka",
+		"ne", "ver", "al",  "ti",  "on",  "de",	 "res", "su",  "min", "el",  "qua",
+		"ba", "lo",  "fi",  "gra", "tri", "um",	 "ex",	"pa",  "sti", "no",
 	};
 
 	for (int i = 0; i < WORDS; i++) {
@@ -84,18 +84,17 @@ static void make_text(long bytes)
 
 static void make_log(long lines)
 {
-	static const char *const levels[] = { "info", "info", "debug", "info", "warn", "error" };
+	static const char *const levels[] = {"info", "info", "debug", "info", "warn", "error"};
 	unsigned int second = 0;
 
 	while (lines--) {
 		second += below(3);
-		printf("2021-%02u-%02uT%02u:%02u:%02uZ host%02u %s[%u]: %s ",
-		       1 + second / 2419200 % 12, 1 + second / 86400 % 28, second / 3600 % 24,
-		       second / 60 % 60, second % 60, skewed(20), words[30 + below(8)],
-		       1000 + skewed(4000), levels[below(6)]);
-		printf("GET /%s/%s?id=%u from 10.%u.%u.%u took %u.%03u ms, %u bytes: %s %s\n",
-		       word(), word(), below(100000), skewed(8), skewed(256), below(256),
-		       skewed(900), below(1000), skewed(200000), word(), word());
+		printf("2021-%02u-%02uT%02u:%02u:%02uZ host%02u %s[%u]: %s ", 1 + second / 2419200 % 12,
+		       1 + second / 86400 % 28, second / 3600 % 24, second / 60 % 60, second % 60, skewed(20),
+		       words[30 + below(8)], 1000 + skewed(4000), levels[below(6)]);
+		printf("GET /%s/%s?id=%u from 10.%u.%u.%u took %u.%03u ms, %u bytes: %s %s\n", word(), word(),
+		       below(100000), skewed(8), skewed(256), below(256), skewed(900), below(1000),
+		       skewed(200000), word(), word());
 	}
 }
 
@@ -107,18 +106,19 @@ static void make_sql(long rows)
 	     "CREATE TABLE sale(id INTEGER PRIMARY KEY, customer INT, item TEXT, price REAL,"
 	     " day INT);\nBEGIN;");
 	for (unsigned int i = 1; i <= customers; i++)
-		printf("INSERT INTO customer VALUES(%u,'%s %s','%s',%u);\n", i, word(), word(),
-		       word(), below(10));
+		printf("INSERT INTO customer VALUES(%u,'%s %s','%s',%u);\n", i, word(), word(), word(),
+		       below(10));
 	for (long i = 1; i <= rows; i++)
-		printf("INSERT INTO sale VALUES(%ld,%u,'%s',%u.%02u,%u);\n", i,
-		       1 + skewed(customers), word(), below(500), below(100), below(365));
+		printf("INSERT INTO sale VALUES(%ld,%u,'%s',%u.%02u,%u);\n", i, 1 + skewed(customers), word(),
+		       below(500), below(100), below(365));
 	puts("COMMIT;\nCREATE INDEX sale_customer ON sale(customer);\n"
 	     "CREATE INDEX sale_day ON sale(day, item);\n"
 	     "SELECT c.city, count(*), round(sum(s.price), 2) FROM sale s JOIN customer c"
 	     " ON c.id = s.customer GROUP BY c.city ORDER BY 3 DESC, 1 LIMIT 20;\n"
 	     "SELECT item, day, price FROM sale ORDER BY price DESC, item, id LIMIT 20;\n"
 	     "SELECT a.day, count(*) FROM sale a JOIN sale b ON a.day = b.day + 1 AND"
-	     " a.item = b.item AND a.price > 490 AND b.price > 490 GROUP BY a.day ORDER BY 2 DESC, 1 LIMIT 10;\n"
+	     " a.item = b.item AND a.price > 490 AND b.price > 490 GROUP BY a.day ORDER BY 2 DESC, 1 LIMIT "
+	     "10;\n"
 	     "UPDATE sale SET price = price * 1.1 WHERE customer IN"
 	     " (SELECT id FROM customer WHERE grade > 6);\n"
 	     "SELECT name, total, rank() OVER (ORDER BY total DESC) FROM (SELECT c.name AS name,"
@@ -132,7 +132,7 @@ static void make_sql(long rows)
 /* c_expression - of a, b, c and small numbers; no division, so nothing is undefined */
 static void c_expression(int depth)
 {
-	static const char *const ops[] = { "+", "-", "*", "&", "|", "^" };
+	static const char *const ops[] = {"+", "-", "*", "&", "|", "^"};
 
 	if (depth == 0 || !below(4)) {
 		if (below(3))
@@ -154,7 +154,8 @@ static int c_function(unsigned int id)
 	int lines = 21;
 
 	printf("static unsigned f%u(unsigned a, unsigned b, struct item *p, unsigned n)\n{\n"
-	       "\tunsigned c = ", id);
+	       "\tunsigned c = ",
+	       id);
 	c_expression(3);
 	printf(";\n\tfor (unsigned i = 0; i < n; i++) {\n\t\tp[i].key ^= ");
 	c_expression(2);
@@ -198,8 +199,8 @@ static void make_c(long lines)
 static const char *reg64(void)
 {
 	static const char *const regs[] = {
-		"%rax", "%rbx", "%rcx", "%rdx", "%rsi", "%rdi", "%r8", "%r9", "%r10", "%r11",
-		"%r12", "%r13", "%r14", "%r15",
+		"%rax", "%rbx", "%rcx", "%rdx", "%rsi", "%rdi", "%r8",
+		"%r9",	"%r10", "%r11", "%r12", "%r13", "%r14", "%r15",
 	};
 
 	return regs[below(14)];
@@ -207,7 +208,7 @@ static const char *reg64(void)
 
 static void asm_instruction(long label)
 {
-	static const char *const ops[] = { "addq", "subq", "xorq", "andq", "movq", "cmpq" };
+	static const char *const ops[] = {"addq", "subq", "xorq", "andq", "movq", "cmpq"};
 
 	switch (below(7)) {
 	case 0:
@@ -226,8 +227,7 @@ static void asm_instruction(long label)
 		printf("\tleaq\tdata+%u(%%rip), %s\n", below(4096), reg64());
 		break;
 	case 5:
-		printf("\tvaddpd\t%u(%s), %%ymm%u, %%ymm%u\n", 32 * below(20), reg64(), below(16),
-		       below(16));
+		printf("\tvaddpd\t%u(%s), %%ymm%u, %%ymm%u\n", 32 * below(20), reg64(), below(16), below(16));
 		break;
 	default:
 		printf("\tshrq\t$%u, %s\t# %s\n", below(64), reg64(), word());
@@ -261,12 +261,12 @@ static void make_object(long functions, unsigned int id)
 	if (id == 0)
 		puts("\t.globl _start\n_start:");
 	for (long i = 0; i < functions; i++) {
-		printf("\t.globl s%u_%ld\n\t.type s%u_%ld, @function\ns%u_%ld:\n\t.cfi_startproc\n",
-		       id, i, id, i, id, i);
+		printf("\t.globl s%u_%ld\n\t.type s%u_%ld, @function\ns%u_%ld:\n\t.cfi_startproc\n", id, i,
+		       id, i, id, i);
 		printf("\tleaq .S%ld(%%rip), %%rdi\n\tcall s%u_%u\n\tcall s%u_%u\n"
 		       "\tmovq d%u_%ld(%%rip), %%rax\n\tret\n\t.cfi_endproc\n",
-		       i, id, below((unsigned int)functions), id ? id - 1 : 0,
-		       below((unsigned int)functions), id, i);
+		       i, id, below((unsigned int)functions), id ? id - 1 : 0, below((unsigned int)functions),
+		       id, i);
 		printf("\t.size s%u_%ld, .-s%u_%ld\n", id, i, id, i);
 	}
 	puts("\t.data");
@@ -276,7 +276,7 @@ static void make_object(long functions, unsigned int id)
 	puts("\t.section .note.GNU-stack,\"\",@progbits");
 }
 
-#define TAR_BODY 2048		/* bytes a file has at most; whole blocks */
+#define TAR_BODY 2048 /* bytes a file has at most; whole blocks */
 
 static void tar_octal(char *field, size_t size, unsigned long value)
 {
@@ -303,7 +303,10 @@ static void make_tar(long entries, unsigned int limit)
 		tar_octal(head + 136, 12, 1600000000ul + (unsigned long)i * 3607);
 		memset(head + 148, ' ', 8);
 		head[156] = '0';
-		memcpy(head + 257, "ustar\0" "00", 8);
+		memcpy(head + 257,
+		       "ustar\0"
+		       "00",
+		       8);
 		for (int k = 0; k < 512; k++)
 			sum += (unsigned char)head[k];
 		tar_octal(head + 148, 7, sum);
@@ -328,14 +331,12 @@ struct doc {
 static char line_text[512 * 1024];
 static size_t line_used;
 
-__attribute__((format(printf, 1, 2)))
-static void add(const char *format, ...)
+__attribute__((format(printf, 1, 2))) static void add(const char *format, ...)
 {
 	va_list ap;
 
 	va_start(ap, format);
-	line_used += (size_t)vsnprintf(line_text + line_used, sizeof(line_text) - line_used,
-				       format, ap);
+	line_used += (size_t)vsnprintf(line_text + line_used, sizeof(line_text) - line_used, format, ap);
 	va_end(ap);
 }
 
@@ -372,12 +373,12 @@ static void make_history(long commits)
 
 	for (long c = 0; c < commits; c++) {
 		char message[128];
-		int length = snprintf(message, sizeof(message), "%s the %s %s\n\n%s %s %s\n", word(),
-				      word(), word(), word(), word(), word());
+		int length = snprintf(message, sizeof(message), "%s the %s %s\n\n%s %s %s\n", word(), word(),
+				      word(), word(), word(), word());
 
 		printf("commit refs/heads/main\nmark :%ld\nauthor A. %s <%s@example.org> %ld +0000\n"
-		       "committer C. %s <%s@example.org> %ld +0000\ndata %d\n%s", c + 1, words[c % 9],
-		       words[c % 9], 1500000000 + c * 5003, words[c % 7], words[c % 7],
+		       "committer C. %s <%s@example.org> %ld +0000\ndata %d\n%s",
+		       c + 1, words[c % 9], words[c % 9], 1500000000 + c * 5003, words[c % 7], words[c % 7],
 		       1500000000 + c * 5003, length, message);
 		for (int f = 0; f < FILES; f++) {
 			struct doc *d = &docs[f];
@@ -391,8 +392,8 @@ static void make_history(long commits)
 			line_used = 0;
 			for (unsigned int i = 0; i < d->count; i++)
 				add_line(d->lines[i]);
-			printf("M 100644 inline src/%s/%s-%d.c\ndata %zu\n", words[50 + f % 7],
-			       words[90 + f], f, line_used);
+			printf("M 100644 inline src/%s/%s-%d.c\ndata %zu\n", words[50 + f % 7], words[90 + f],
+			       f, line_used);
 			fwrite(line_text, 1, line_used, stdout);
 			putchar('\n');
 		}
@@ -431,7 +432,7 @@ int main(int argc, char **argv)
 		make_history(n);
 	} else {
 		fprintf(stderr, "usage: mkinputs text|log|sql|c|asm|object|tar|list|history N "
-			"[SEED]\n");
+				"[SEED]\n");
 		return 2;
 	}
 	if (fflush(stdout)) {

@@ -6,7 +6,9 @@
 #include "workload.h"
 
 static const struct wl_size sizes[WL_SIZES] = {
-	{ "small", 350, 5 }, { "medium", 1300, 3 }, { "large", 2600, 2 },
+	{"small", 350, 5},
+	{"medium", 1300, 3},
+	{"large", 2600, 2},
 };
 
 /* pairs - bases are 0 to 3, and pair with the base that completes them to 3 */
@@ -26,8 +28,7 @@ static void fold(long n, const unsigned char *base, int *score)
 		for (long j = i + 1; j < n; j++) {
 			int best = better(score[i * n + j - 1], score[(i + 1) * n + j]);
 
-			best = better(best, score[(i + 1) * n + j - 1] +
-				      (j - i > 1 && pairs(base, i, j)));
+			best = better(best, score[(i + 1) * n + j - 1] + (j - i > 1 && pairs(base, i, j)));
 			for (long k = i + 1; k < j; k++)
 				best = better(best, score[i * n + k] + score[(k + 1) * n + j]);
 			score[i * n + j] = best;

@@ -3,7 +3,9 @@
 #include "workload.h"
 
 static const struct wl_size sizes[WL_SIZES] = {
-	{ "small", 200, 70 }, { "medium", 800, 200 }, { "large", 1600, 120 },
+	{"small", 200, 70},
+	{"medium", 800, 200},
+	{"large", 1600, 120},
 };
 
 static void smooth(long n, double *a)
@@ -12,8 +14,9 @@ static void smooth(long n, double *a)
 		for (long j = 1; j < n - 1; j++) {
 			double *p = a + i * n + j;
 
-			*p = (p[-n - 1] + p[-n] + p[-n + 1] + p[-1] + p[0] + p[1] +
-			      p[n - 1] + p[n] + p[n + 1]) / 9.0;
+			*p = (p[-n - 1] + p[-n] + p[-n + 1] + p[-1] + p[0] + p[1] + p[n - 1] + p[n] +
+			      p[n + 1]) /
+			     9.0;
 		}
 	}
 }

@@ -3,10 +3,12 @@
 #include "workload.h"
 
 static const struct wl_size sizes[WL_SIZES] = {
-	{ "small", 20000, 12 }, { "medium", 400000, 26 }, { "large", 2000000, 10 },
+	{"small", 20000, 12},
+	{"medium", 400000, 26},
+	{"large", 2000000, 10},
 };
 
-#define SHORT_RUN 16		/* keys: below this, insertion sort */
+#define SHORT_RUN 16 /* keys: below this, insertion sort */
 
 static void insertion_sort(uint64_t *v, long n)
 {
@@ -64,7 +66,7 @@ static void quick_sort(uint64_t *v, long n)
 static void radix_sort(uint64_t *v, uint64_t *tmp, long n)
 {
 	for (int shift = 0; shift < 64; shift += 8) {
-		long start[257] = { 0 };
+		long start[257] = {0};
 		uint64_t *t = v;
 
 		for (long i = 0; i < n; i++)

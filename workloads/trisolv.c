@@ -3,7 +3,9 @@
 #include "workload.h"
 
 static const struct wl_size sizes[WL_SIZES] = {
-	{ "small", 400, 240 }, { "medium", 1500, 1300 }, { "large", 3000, 800 },
+	{"small", 400, 240},
+	{"medium", 1500, 1300},
+	{"large", 3000, 800},
 };
 
 static void solve(long n, const double *l, const double *b, double *x)

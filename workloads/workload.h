@@ -20,9 +20,9 @@
 #include <unistd.h>
 
 struct wl_size {
-	const char *name;	/* small, medium, large */
-	long n;			/* problem size: elements along one edge, or elements */
-	long reps;		/* how often the kernel is repeated */
+	const char *name; /* small, medium, large */
+	long n; /* problem size: elements along one edge, or elements */
+	long reps; /* how often the kernel is repeated */
 };
 
 #define WL_SIZES 3
@@ -111,16 +111,14 @@ static inline struct wl_size wl_options(int argc, char **argv, const struct wl_s
 	if (optind == argc && use.n > 3 && use.reps > 0)
 		return use;
 usage:
-	fprintf(stderr, "usage: %s [-s small|medium|large] [-n N] [-r REPS] (N > 3, REPS > 0)\n",
-		argv[0]);
+	fprintf(stderr, "usage: %s [-s small|medium|large] [-n N] [-r REPS] (N > 3, REPS > 0)\n", argv[0]);
 	exit(2);
 }
 
 /* wl_report - print the program's one line; returns its exit status */
 static inline int wl_report(const char *name, struct wl_size size, uint64_t sum)
 {
-	printf("%s n=%ld reps=%ld checksum=%016llx\n", name, size.n, size.reps,
-	       (unsigned long long)sum);
+	printf("%s n=%ld reps=%ld checksum=%016llx\n", name, size.n, size.reps, (unsigned long long)sum);
 	return fflush(stdout) ? 1 : 0;
 }
 

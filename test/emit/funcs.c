@@ -31,16 +31,26 @@ u64 f_fib(u64 a, u64 b)
 static __attribute__((noinline)) u64 step(u64 op, u64 x)
 {
 	switch (op) {
-	case 0: return x + 1;
-	case 1: return x * 3;
-	case 2: return x ^ 0x5555;
-	case 3: return x >> 1;
-	case 4: return f_fib(x & 7, x);
-	case 5: return x - 9;
-	case 6: return ~x;
-	case 7: return x << 3;
-	case 8: return x / 7;
-	default: return x;
+	case 0:
+		return x + 1;
+	case 1:
+		return x * 3;
+	case 2:
+		return x ^ 0x5555;
+	case 3:
+		return x >> 1;
+	case 4:
+		return f_fib(x & 7, x);
+	case 5:
+		return x - 9;
+	case 6:
+		return ~x;
+	case 7:
+		return x << 3;
+	case 8:
+		return x / 7;
+	default:
+		return x;
 	}
 }
 
@@ -115,9 +125,15 @@ u64 f_string(u64 a, u64 b)
 	return strtoull(y + 3, NULL, 16) + strlen(y) + (u64)strcmp(x, y + 3);
 }
 
-static u64 add(u64 x) { return x + 5; }
-static u64 mul(u64 x) { return x * 5; }
-static u64 (*const ops[])(u64) = { add, mul };
+static u64 add(u64 x)
+{
+	return x + 5;
+}
+static u64 mul(u64 x)
+{
+	return x * 5;
+}
+static u64 (*const ops[])(u64) = {add, mul};
 
 u64 f_pointer(u64 a, u64 b)
 {
@@ -137,7 +153,7 @@ u64 f_double(u64 a, u64 b)
 
 u64 f_goto(u64 a, u64 b)
 {
-	static const void *const l[] = { &&l0, &&l1, &&l2, &&l3 };
+	static const void *const l[] = {&&l0, &&l1, &&l2, &&l3};
 	int n = 0;
 
 next:

@@ -3,14 +3,14 @@
 ORACLE_SRC := $(addprefix test/oracle/,oracle.c tracee.c decode.c eval.c)
 ORACLE_CFLAGS := -std=gnu11 -O2 -g -Wall -Wextra -Werror -Iinclude
 
-build/test/oracle: $(ORACLE_SRC) test/oracle/oracle.h include/trace.h
+$(B)/test/oracle: $(ORACLE_SRC) test/oracle/oracle.h include/trace.h
 	@mkdir -p $(@D)
 	$(CC) $(ORACLE_CFLAGS) -o $@ $(ORACLE_SRC) -lZydis
 
-build/test/compare: test/oracle/compare.c include/trace.h
+$(B)/test/compare: test/oracle/compare.c include/trace.h
 	@mkdir -p $(@D)
 	$(CC) $(ORACLE_CFLAGS) -o $@ test/oracle/compare.c
 
-build/test/libmarker.so: test/oracle/marker.S
+$(B)/test/libmarker.so: test/oracle/marker.S
 	@mkdir -p $(@D)
 	$(CC) -shared -Wl,-z,initfirst -o $@ $<

@@ -4,8 +4,9 @@
 # comparer on traces with known differences. Every case is also run against one wrong
 # expectation, which must be noticed. Run from the project root after building.
 set -u
-oracle=build/test/oracle
-compare=build/test/compare
+build=$(realpath -m "${BUILD:-build}")
+oracle=$build/test/oracle
+compare=$build/test/compare
 src=test/oracle/cases
 tmp=${TMPDIR:-/tmp}/oracle-selftest.$$
 passed=0 failed=0
@@ -122,7 +123,7 @@ check "-E sets a variable" "$("$oracle" --launch -E FOO=bar -- sh -c 'echo $FOO'
 
 # The start marker: recording must begin where the constructor returned to, which is in
 # the dynamic linker, at the rsp it had before the call.
-"$oracle" -E LD_PRELOAD="$PWD/build/test/libmarker.so" --list -o "$tmp/x.raw" -- /bin/true \
+"$oracle" -E LD_PRELOAD="$build/test/libmarker.so" --list -o "$tmp/x.raw" -- /bin/true \
 	2> "$tmp/list"
 awk '/ ret$/ && !n { n = NR } { line[NR] = $0 } END { print line[n + 1] ~ /R 0x7ff/ ? "recorded" : "not recorded" }' \
 	"$tmp/list" > "$tmp/first"
