@@ -81,15 +81,16 @@ deps-check: deps
 -include $(shell find $(B)/obj -name '*.d' 2>/dev/null)
 
 # fragments: test and workload programs
--include test/progs.mk workloads/workloads.mk test/test.mk
+-include test/progs.mk workloads/workloads.mk test/test.mk test/fuzz.mk
 
 # --- the two commands a newcomer types -----------------------------------------------------------
 demo: deps
-	@$(MAKE) --no-print-directory all >$(B)/build.log 2>&1 || { tail -20 $(B)/build.log >&2; exit 1; }
+	@$(MAKE) --no-print-directory -j2 all >$(B)/build.log 2>&1 || { tail -20 $(B)/build.log >&2; exit 1; }
 	@sh workloads/demo.sh $(B)
 
 check: deps-check
-	@$(MAKE) --no-print-directory all check-programs
+	@$(MAKE) --no-print-directory -j2 all check-programs >$(B)/build.log 2>&1 || \
+		{ grep -E -A5 'error|Error|\*\*\*' $(B)/build.log | tail -40 >&2; exit 1; }
 	@sh test/run.sh $(B)
 
 lint: deps-check

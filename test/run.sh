@@ -21,9 +21,7 @@ run() { # run NAME COMMAND...: a test is a command that exits 0
 	printf '%-24s %-7s %3ds  %s\n' "$name" "$r" $(($(date +%s) - start)) "$(tail -1 "$log/$name")"
 	[ $r = ok ] || tail -40 "$log/$name" | sed 's/^/    /'
 }
-for u in "$b"/test/unit_*; do
-	[ -x "$u" ] && [ -f "$u" ] && run "$(basename "$u")" "$u"
-done
+# shellcheck source=test/tests.sh
 . test/tests.sh
 printf '%d passed, %d failed\n' $pass $fail
 [ $fail = 0 ]
