@@ -94,9 +94,17 @@ uint32_t vg_end(struct vg *v, uint32_t block, unsigned var)
 	return in_ref(v, block, var);
 }
 
-static int by_var(const void *x, const void *y)
+/* few, and each variable once */
+static void sort_by_var(struct vg_out *o, uint32_t n)
 {
-	return (int)((const struct vg_out *)x)->var - (int)((const struct vg_out *)y)->var;
+	for (uint32_t i = 1; i < n; i++) {
+		struct vg_out x = o[i];
+		uint32_t j = i;
+
+		for (; j && o[j - 1].var > x.var; j--)
+			o[j] = o[j - 1];
+		o[j] = x;
+	}
 }
 
 /* every definition of these is a root */
@@ -105,13 +113,21 @@ static bool always_known(unsigned reg)
 	return reg == SEM_RSP || reg == SEM_FSBASE || reg == SEM_GSBASE;
 }
 
-/* one block: sources of its ops, then its last definitions. cur/epoch: per variable. */
-static void scan_block(struct vg *v, uint32_t bi, uint32_t *cur, uint32_t *epoch)
+/* variables: last definition, block it is in plus one; those the current block defines */
+struct scan {
+	uint32_t cur[VG_NVAR], epoch[VG_NVAR];
+	uint16_t def[VG_NVAR];
+	uint32_t ndef;
+};
+
+/* one block: sources of its ops, then its last definitions */
+static void scan_block(struct vg *v, uint32_t bi, struct scan *s)
 {
 	struct gr *gr = v->gr;
 	const struct an_block *b = &gr->g->block[bi];
 	uint32_t first = v->nout;
 
+	s->ndef = 0;
 	for (uint32_t k = gr->in [b->first].op; k < gr->in[b->first + b->n].op; k++) {
 		const struct sem_op *op = &gr->op[k];
 		const struct gr_note *n = &gr->note[k];
@@ -121,11 +137,11 @@ static void scan_block(struct vg *v, uint32_t bi, uint32_t *cur, uint32_t *epoch
 		if (n->flags & GN_SLOT2)
 			continue;
 		if (gr_has_slot2(op)) { /* count and DF (or eax and edx) are its third and fourth operands */
-			const struct sem_vec *s = (const struct sem_vec *)(op + 1);
+			const struct sem_vec *sv = (const struct sem_vec *)(op + 1);
 
 			if (op->op != SEM_RECVEC) {
-				reg[2] = s->count;
-				reg[3] = s->df;
+				reg[2] = sv->count;
+				reg[3] = sv->df;
 			}
 		} else if (gr_is_value(op)) {
 			def = op->dst;
@@ -138,23 +154,27 @@ static void scan_block(struct vg *v, uint32_t bi, uint32_t *cur, uint32_t *epoch
 		}
 		for (int j = 0; j < 4; j++)
 			v->src[k][j] = reg[j] >= VG_NVAR || always_known(reg[j]) ? VG_NOREF
-				       : epoch[reg[j]] == bi + 1		 ? cur[reg[j]]
+				       : s->epoch[reg[j]] == bi + 1		 ? s->cur[reg[j]]
 										 : in_ref(v, bi, reg[j]);
 		if (def < VG_NVAR) {
-			cur[def] = k;
-			epoch[def] = bi + 1;
+			if (s->epoch[def] != bi + 1)
+				s->def[s->ndef++] = (uint16_t)def;
+			s->cur[def] = k;
+			s->epoch[def] = bi + 1;
 		}
 	}
-	for (unsigned var = 0; var < VG_NVAR; var++) {
-		if (epoch[var] != bi + 1 || (var >= SEM_T0 && var <= SEM_TLAST && var != SEM_T0))
+	for (uint32_t i = 0; i < s->ndef; i++) {
+		unsigned var = s->def[i];
+
+		if (var >= SEM_T0 && var <= SEM_TLAST && var != SEM_T0)
 			continue;
 		if (!grow((void **)&v->out, &v->capout, v->nout, sizeof(*v->out))) {
 			v->fail = true;
 			return;
 		}
-		v->out[v->nout++] = (struct vg_out){cur[var], (uint16_t)var};
+		v->out[v->nout++] = (struct vg_out){s->cur[var], (uint16_t)var};
 	}
-	qsort(v->out + first, v->nout - first, sizeof(*v->out), by_var);
+	sort_by_var(v->out + first, v->nout - first);
 }
 
 static bool same_targets(const struct an_table *x, const struct an_table *y)
@@ -179,7 +199,7 @@ static void find_classes(struct vg *v)
 int vg_open(struct vg *v, struct gr *gr)
 {
 	uint32_t nb = gr->g->nblock;
-	uint32_t *cur = malloc(VG_NVAR * sizeof(*cur)), *epoch = calloc(VG_NVAR, sizeof(*epoch));
+	struct scan *s = calloc(1, sizeof(*s));
 
 	memset(v, 0, sizeof(*v));
 	v->gr = gr;
@@ -187,13 +207,12 @@ int vg_open(struct vg *v, struct gr *gr)
 	v->nw = calloc(gr->nop + 1, 1);
 	v->outfirst = calloc(nb + 1, sizeof(uint32_t));
 	v->class = calloc(gr->g->ntable + 1, sizeof(uint32_t));
-	v->fail = !cur || !epoch || !v->src || !v->nw || !v->outfirst || !v->class;
+	v->fail = !s || !v->src || !v->nw || !v->outfirst || !v->class;
 	for (uint32_t i = 0; i < nb && !v->fail; i++) {
 		v->outfirst[i] = v->nout;
-		scan_block(v, i, cur, epoch);
+		scan_block(v, i, s);
 	}
-	free(cur);
-	free(epoch);
+	free(s);
 	if (v->fail)
 		return -1;
 	v->outfirst[nb] = v->nout;

@@ -10,6 +10,7 @@
 #define _GNU_SOURCE
 #include <errno.h>
 #include <getopt.h>
+#include <malloc.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -188,6 +189,10 @@ int main(int argc, char **argv)
 
 	if ((rc = parse(argc, argv, &o)))
 		return rc;
+	/* arrays per group come and go: giving each back to the kernel costs more than the work on it */
+	mallopt(M_MMAP_THRESHOLD, 64 << 20);
+	mallopt(M_TRIM_THRESHOLD, 512 << 20);
+	mallopt(M_TOP_PAD, 4 << 20);
 	if (!o.jobs)
 		o.jobs = sysconf(_SC_NPROCESSORS_ONLN) > 0 ? sysconf(_SC_NPROCESSORS_ONLN) : 1;
 	if (!(m = elf_open(o.file, err, sizeof(err)))) {

@@ -31,13 +31,22 @@ static struct av meet(struct av a, struct av b)
 	return (struct av){av_stack(a) || av_stack(b) ? AV_TAINT : AV_OTHER, 0, 0};
 }
 
+/* all of a state but the unused saves: states are copied all the time */
+static void copy_state(struct sp_state *d, const struct sp_state *s)
+{
+	memcpy(d->r, s->r, sizeof(d->r));
+	memcpy(d->save, s->save, s->nsave * sizeof(*d->save));
+	d->nsave = s->nsave;
+	d->seen = s->seen;
+}
+
 /* meet_into - d = d meet s; true when d changed */
 static bool meet_into(struct sp *sp, struct sp_state *d, const struct sp_state *s)
 {
 	bool ch = false;
 
 	if (!d->seen) {
-		*d = *s;
+		copy_state(d, s);
 		d->seen = true;
 		return true;
 	}
@@ -165,7 +174,7 @@ static void run_block(struct sp *sp, uint32_t bi, struct sp_state *s)
 	uint32_t last = b->first + b->n - 1;
 	uint8_t flow = gr->g->insn[last].flow;
 
-	*s = sp->in[bi];
+	copy_state(s, &sp->in[bi]);
 	for (uint32_t i = b->first; i <= last; i++)
 		sp_insn(sp, s, i);
 	if (sp->note) {
@@ -270,6 +279,8 @@ int sp_run(struct gr *gr)
 		free(sp);
 		return -1;
 	}
+	for (int r = 0; r < 64; r++)
+		sp->t[r] = other;
 	seed(sp, false);
 	fixpoint(sp);
 	seed(sp, true);

@@ -46,6 +46,7 @@ struct sp {
 	struct sp_state *in; /* per block */
 	struct sp_state call; /* meet over all call sites: what a landing pad starts from */
 	struct av t[64]; /* of the instruction being looked at: registers and temporaries */
+	uint64_t tset; /* those above the general registers that are not OTHER */
 	bool call_changed;
 	bool escape; /* a stack address is used in a way not followed */
 	bool retslot; /* the return address may be overwritten */

@@ -284,8 +284,8 @@ void sp_insn(struct sp *sp, struct sp_state *s, uint32_t i)
 	struct gr *gr = sp->gr;
 
 	memcpy(sp->t, s->r, sizeof(s->r));
-	for (int r = SEM_NGPR; r < 64; r++)
-		sp->t[r] = other;
+	for (; sp->tset; sp->tset &= sp->tset - 1)
+		sp->t[__builtin_ctzll(sp->tset)] = other;
 	for (uint32_t k = gr->in[i].op; k < gr->in[i + 1].op; k++) {
 		const struct sem_op *op = &gr->op[k];
 		struct av v;
@@ -300,10 +300,12 @@ void sp_insn(struct sp *sp, struct sp_state *s, uint32_t i)
 			do_group(sp, k);
 		} else if (gr_is_value(op)) {
 			v = op->op == SEM_LOAD ? do_load(sp, s, i, k) : do_value(sp, s, k);
-			if (op->dst < 64)
+			if (op->dst < 64) {
 				sp->t[op->dst] = v;
-			else if (av_stack(v))
+				sp->tset |= op->dst < SEM_NGPR ? 0 : 1ull << op->dst;
+			} else if (av_stack(v)) {
 				sp->escape = true;
+			}
 		}
 	}
 	memcpy(s->r, sp->t, sizeof(s->r));

@@ -312,5 +312,7 @@ bool table_solve(struct disc *d, struct an_group *g, bool scan)
 	free(t.stamp);
 	free(t.stack);
 	free(t.used.v);
+	free(t.slot.v);
+	free(t.lea.v);
 	return more;
 }

@@ -21,6 +21,14 @@ struct dins {
 #define WR_MEM (1u << 17)
 #define WR_KNOWN (1u << 31)
 
+/* A store to a stack slot: of a register, or of something not followed. */
+struct tslot {
+	int64_t disp;
+	uint32_t insn;
+	int8_t base;
+	bool mov;
+};
+
 struct tctx {
 	struct disc *d;
 	struct an_group *g;
@@ -30,6 +38,10 @@ struct tctx {
 	uint32_t now;
 	uint32_t budget; /* steps left for this jump */
 	VEC(uint32_t) used; /* code labels that are bases of relative tables */
+	/* of the whole group, made on first use: interpreters have hundreds of jumps that ask */
+	VEC(struct tslot) slot; /* ascending base, disp, insn */
+	VEC(uint32_t) lea; /* data addresses that it computes, in its order */
+	bool have_slots, have_lea;
 };
 
 enum { DEFS_MAX = 24, CONSTS_MAX = 16 };

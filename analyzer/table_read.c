@@ -111,24 +111,36 @@ static uint32_t read_table(struct tctx *t, uint64_t base, unsigned size, uint64_
 	return n;
 }
 
-/* Adds every data address the group computes that looks like a table with these entries: the base may
- * come over a path that was not understood. */
-static void guess_bases(struct tctx *t, unsigned size, struct consts *c)
+static void find_lea(struct tctx *t)
 {
 	struct dins x;
 
-	for (uint32_t i = 0; i < t->g->ninsn && c->n < CONSTS_MAX; i++) {
-		uint64_t a, v;
-		bool fixed, dup = false;
+	t->have_lea = true;
+	for (uint32_t i = 0; i < t->g->ninsn; i++) {
 		const uint8_t *p = elf_at(t->d->m, t->g->insn[i].vaddr, t->g->insn[i].len);
+		uint64_t a;
 
 		if (t->g->insn[i].len != 7 || p[1] != 0x8d || (p[2] & 0xc7) != 5 || !tv_decode(t, i, &x))
 			continue;
 		a = t->g->insn[i].vaddr + x.in.length + x.op[1].mem.disp.value;
+		if (a < UINT32_MAX && !disc_in(t->d, a) && !VEC_PUSH(&t->lea, (uint32_t)a))
+			t->d->nomem = true;
+	}
+}
+
+/* Adds every data address the group computes that looks like a table with these entries: the base may
+ * come over a path that was not understood. */
+static void guess_bases(struct tctx *t, unsigned size, struct consts *c)
+{
+	if (!t->have_lea)
+		find_lea(t);
+	for (uint32_t i = 0; i < t->lea.n && c->n < CONSTS_MAX; i++) {
+		uint64_t a = t->lea.v[i], v;
+		bool fixed, dup = false;
+
 		for (uint32_t k = 0; k < c->n; k++)
 			dup |= c->v[k] == a;
-		if (!dup && (a >= UINT32_MAX || !disc_in(t->d, a)) &&
-		    entry_value(t, a, size, a, true, &v, &fixed) && tr_classify(t, v) == T_OWN)
+		if (!dup && entry_value(t, a, size, a, true, &v, &fixed) && tr_classify(t, v) == T_OWN)
 			c->v[c->n++] = a;
 	}
 	c->open = true;

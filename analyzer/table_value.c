@@ -125,21 +125,64 @@ bool tv_is_slot(const ZydisDecodedOperand *op)
 	       (op->mem.base == ZYDIS_REGISTER_RSP || op->mem.base == ZYDIS_REGISTER_RBP);
 }
 
-/* Compilers do not take the address of a spill slot: its stores are all there is. */
-void tv_slot_stores(struct tctx *t, int base, int64_t disp, struct defs *o)
+static int cmp_slot(const void *a, const void *b)
+{
+	const struct tslot *x = a, *y = b;
+
+	if (x->base != y->base)
+		return x->base - y->base;
+	if (x->disp != y->disp)
+		return x->disp < y->disp ? -1 : 1;
+	return x->insn < y->insn ? -1 : x->insn > y->insn;
+}
+
+static void find_slots(struct tctx *t)
 {
 	struct dins x;
 
+	t->have_slots = true;
+	for (uint32_t i = 0; i < t->g->ninsn; i++) {
+		struct tslot s = {.insn = i};
+
+		if (!(tv_writes(t, i) & WR_MEM) || t->g->insn[i].flow != FLOW_NEXT || !tv_decode(t, i, &x) ||
+		    !tv_is_slot(&x.op[0]))
+			continue;
+		s.base = (int8_t)tv_gpr(x.op[0].mem.base);
+		s.disp = x.op[0].mem.disp.value;
+		s.mov = x.in.mnemonic == ZYDIS_MNEMONIC_MOV && x.op[1].type == ZYDIS_OPERAND_TYPE_REGISTER;
+		if (!VEC_PUSH(&t->slot, s))
+			t->d->nomem = true;
+	}
+	if (t->slot.n)
+		qsort(t->slot.v, t->slot.n, sizeof(*t->slot.v), cmp_slot);
+}
+
+/* Compilers do not take the address of a spill slot: its stores are all there is. */
+void tv_slot_stores(struct tctx *t, int base, int64_t disp, struct defs *o)
+{
+	const struct tslot key = {.base = (int8_t)base, .disp = disp};
+	uint32_t lo = 0, hi;
+
 	o->n = 0;
 	o->open = false;
-	for (uint32_t i = 0; i < t->g->ninsn; i++) {
-		if (!(tv_writes(t, i) & WR_MEM) || t->g->insn[i].flow != FLOW_NEXT || !tv_decode(t, i, &x))
-			continue;
-		if (!tv_is_slot(&x.op[0]) || tv_gpr(x.op[0].mem.base) != base ||
-		    x.op[0].mem.disp.value != disp)
-			continue;
-		if (x.in.mnemonic == ZYDIS_MNEMONIC_MOV && x.op[1].type == ZYDIS_OPERAND_TYPE_REGISTER)
-			add_def(o, i);
+	if (!t->have_slots)
+		find_slots(t);
+	for (hi = t->slot.n; lo < hi;) {
+		uint32_t mid = lo + (hi - lo) / 2;
+
+		if (cmp_slot(&t->slot.v[mid], &key) < 0)
+			lo = mid + 1;
+		else
+			hi = mid;
+	}
+	for (; lo < t->slot.n && t->slot.v[lo].base == base && t->slot.v[lo].disp == disp; lo++) {
+		if (!t->budget) {
+			o->open = true;
+			break;
+		}
+		t->budget--;
+		if (t->slot.v[lo].mov)
+			add_def(o, t->slot.v[lo].insn);
 		else
 			o->open = true;
 	}
