@@ -7,6 +7,12 @@
  * specialised by width and form: the op's definition (sem_eval.h) is folded with both constant,
  * so there is still one definition of what an op computes.
  */
+#if defined(__GNUC__) && !defined(__clang__)
+/* Every handler must keep its own indirect jump, or the processor predicts one for all: these passes
+ * merge the jumps, and make them too long to be copied back. It is a factor of two to three. */
+#pragma GCC optimize("no-gcse", "no-crossjumping", "no-tree-vectorize", "no-tree-slp-vectorize")
+#endif
+
 #include <string.h>
 #include "walk.h"
 
