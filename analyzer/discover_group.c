@@ -99,28 +99,32 @@ static int lone_entries(struct disc *d)
 }
 
 /* Addresses of places inside functions that are stored somewhere, and are not the business of an
- * indirect jump of their own group: somebody may come in there. */
+ * indirect jump of their own group: somebody may come in there. A label in a table is its jump's; one
+ * that code computes is a jump's too when that jump goes only there (BY_CODE) or may go anywhere. */
+enum { BY_TABLE = 1, BY_CODE = 2 };
 static void label_entries(struct disc *d)
 {
-	uint8_t *jumps = calloc(d->piece.n + 1ull, 1);
+	uint8_t *by = calloc(d->size + 1ull, 1);
 
-	if (!jumps) {
+	if (!by) {
 		d->nomem = true;
 		return;
 	}
-	for (uint32_t i = 0; i < d->ijmp.n; i++)
-		if (d->ijmp.v[i].ntarget || d->ijmp.v[i].stays)
-			jumps[disc_root(d, disc_piece(d, d->ijmp.v[i].vaddr))] = 1;
+	for (uint32_t i = 0; i < d->ijmp.n; i++) {
+		const struct ijmp *j = &d->ijmp.v[i];
+
+		for (uint32_t k = 0; k < j->ntarget; k++)
+			by[j->target[k] - d->lo] |= j->exact && j->table != AN_NONE ? BY_TABLE : BY_CODE;
+	}
 	for (uint32_t i = 0; i < d->lea.n; i++) {
 		const struct edge *e = &d->lea.v[i];
-		uint32_t q = disc_piece(d, e->from);
-		uint32_t r = disc_root(d, disc_piece(d, e->to));
-		bool own = q == AN_NONE || disc_root(d, q) == r; /* data: may be a table of labels */
+		uint32_t o = e->to - d->lo, q = disc_piece(d, e->from);
+		bool own = q == AN_NONE || disc_root(d, q) == disc_root(d, disc_piece(d, e->to));
 
-		if (IL_START(d->il[e->to - d->lo]) && !(own && jumps[r]))
-			d->st[e->to - d->lo] |= ST_ENTRY;
+		if (IL_START(d->il[o]) && !(own && by[o] & (q == AN_NONE ? BY_TABLE | BY_CODE : BY_CODE)))
+			d->st[o] |= ST_ENTRY;
 	}
-	free(jumps);
+	free(by);
 }
 
 static bool add_opaque(struct disc *d, uint32_t start, uint32_t end, uint8_t reason)

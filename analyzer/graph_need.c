@@ -114,6 +114,26 @@ static void from_return(const struct gr *gr, uint32_t bi, struct gr_set *n)
 	gr_or(n, &s);
 }
 
+bool gr_switches(const struct gr *gr, uint32_t bi)
+{
+	const struct an_block *b = &gr->g->block[bi];
+
+	if (gr_flow(gr, bi) == FLOW_RET)
+		return !gr->lifo || !gr->g->sum->lifo;
+	return gr_flow(gr, bi) == FLOW_IJMP && b->table == AN_NONE && !gr->b[bi].sp_base;
+}
+
+/* Where a pushed address is returned to may be a label of this group. */
+static void switch_needs(const struct gr *gr, struct gr_set *n)
+{
+	for (uint32_t i = 0; i < gr->g->nblock; i++)
+		if (gr->g->block[i].flags & AN_B_ANYTARGET)
+			gr_or(n, &gr->b[i].need);
+	for (int r = 0; r < SEM_NGPR; r++)
+		if (GR_CALLEE_SAVED >> r & 1)
+			gr_add_gpr(n, r, 8);
+}
+
 /* gr_out - needs at the end of a block, after its last instruction's data effects */
 void gr_out(struct gr *gr, uint32_t bi, struct gr_set *n)
 {
@@ -159,6 +179,8 @@ void gr_out(struct gr *gr, uint32_t bi, struct gr_set *n)
 	default:
 		break;
 	}
+	if (gr_switches(gr, bi))
+		switch_needs(gr, n);
 	always(gr, n);
 }
 

@@ -207,7 +207,8 @@ static void put_leaders(struct mw *w, uint32_t gi, const uint32_t *site_of)
 		bool after = k->first && g->insn[k->first - 1].flow == FLOW_SYSCALL;
 
 		if (k->flags & (AN_B_TARGET | AN_B_ANYTARGET))
-			l.flags |= MAP_LEADER_TARGET;
+			l.flags |= MAP_LEADER_TARGET |
+				   (glue_stub(w->m, g, b) == STUB_RELOAD ? MAP_LEADER_RELOAD : 0);
 		if (k->flags & AN_B_RETURN) {
 			l.flags |= MAP_LEADER_RETURN;
 			if (p->retop[b] != AN_NONE)

@@ -203,6 +203,9 @@ unsigned gr_logwidth(const struct gr *gr, uint32_t i, uint32_t k, unsigned nw, b
 /* operands of op k that matter when nw bytes of the result do, slots aside */
 int gr_op_uses(const struct gr *gr, uint32_t k, unsigned nw, struct gr_use u[4]);
 uint8_t gr_flow(const struct gr *gr, uint32_t b); /* enum an_flow of a block's last instruction */
+/* block b leaves by a ret or an indirect jump that may switch stacks: the target is logged and all
+ * callee-saved registers are needed, because no frame says what they are */
+bool gr_switches(const struct gr *gr, uint32_t b);
 /* registers that the return to block b's successor must log, of those needed there */
 uint32_t gr_ret_clobber(const struct gr *gr, uint32_t b);
 void gr_forget_slots(const struct gr *gr, uint32_t k, struct gr_set *s); /* a record that writes */

@@ -230,6 +230,11 @@ void log_limit(struct log *l, uint64_t pos)
 	l->limit = pos;
 }
 
+bool log_at_limit(const struct log *l)
+{
+	return l->have && l->end_pos >= l->limit;
+}
+
 void log_close(struct log *l)
 {
 	if (!l)

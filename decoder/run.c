@@ -223,6 +223,7 @@ static void open_stop(struct proc *p)
 		} else if (s.async) {
 			p->async = true;
 			p->lp_pos = s.lp_pos;
+			p->stop_reason = s.reason;
 		}
 	}
 	file_unmap(b, size);

@@ -5,9 +5,13 @@
  * A frame is known by its slot, the address of its return address. The array is ordered by
  * time; on one stack that is also by falling slot, and a return is the top one's. When it is not
  * (stack switches, frames that were jumped over) the slot is searched for, newest first. Frames
- * taken off without a return go to a ring, limbo: if they were another stack's, control may
+ * taken off without a return go to limbo, a hash by slot: if they were another stack's, control may
  * still come back to them. A slot used again replaces what limbo had there.
+ *
+ * A SEM_RET takes the callee-saved registers from its frame, so without one there is no going on.
+ * A SEM_RETX knows its target and all registers; frames only follow what it did to the stack.
  */
+#include <stdlib.h>
 #include <string.h>
 #include "walk.h"
 
@@ -61,13 +65,45 @@ void frame_restore(struct walker *w, const struct frame *f)
 		w->r[saved_reg[i]] = f->saved[i];
 }
 
+static struct frame *limbo_find(struct walker *w, uint64_t slot)
+{
+	uint32_t k = slot / 8 * 0x9e3779b97f4a7c15ull >> 32;
+
+	for (;; k++) {
+		struct frame *f = &w->limbo[k & (w->limbocap - 1)];
+
+		if (!f->slot || f->slot == slot)
+			return f;
+	}
+}
+
+static void limbo_grow(struct walker *w)
+{
+	struct frame *old = w->limbo;
+	uint32_t n = w->limbocap;
+
+	w->limbocap = n ? n * 2 : 256;
+	w->limbo = xcalloc(w->limbocap, sizeof(*w->limbo));
+	w->nlimbo = 0;
+	for (uint32_t i = 0; i < n; i++)
+		if (old[i].slot && !(old[i].flags & FR_DEAD)) {
+			*limbo_find(w, old[i].slot) = old[i];
+			w->nlimbo++;
+		}
+	free(old);
+}
+
 static void to_limbo(struct walker *w, const struct frame *f)
 {
-	if (f->flags & FR_OPAQUE)
+	struct frame *at;
+
+	if (!f->slot)
 		return;
-	if (!w->limbo)
-		w->limbo = xcalloc(NLIMBO, sizeof(*w->limbo));
-	w->limbo[w->nlimbo++ % NLIMBO] = *f;
+	if (w->nlimbo * 2 >= w->limbocap)
+		limbo_grow(w);
+	at = limbo_find(w, f->slot);
+	w->nlimbo += !at->slot;
+	*at = *f;
 }
 
 void frame_drop(struct walker *w, uint64_t rsp)
@@ -101,82 +137,110 @@ int frame_resume(struct walker *w, uint32_t i)
 	return f->flags & FR_RESYNC ? walk_mark(w) : 0;
 }
 
-static int from_limbo(struct walker *w, uint64_t slot)
+/* takes the frame of a slot back from limbo; false if there is none */
+static bool from_limbo(struct walker *w, uint64_t slot, struct frame *f)
 {
-	uint32_t n = w->nlimbo < NLIMBO ? w->nlimbo : NLIMBO;
+	struct frame *at = w->limbocap ? limbo_find(w, slot) : NULL;
 
-	for (uint32_t k = 1; k <= n; k++) {
-		struct frame *f = &w->limbo[(w->nlimbo - k) % NLIMBO];
-
-		if (f->slot != slot || (f->flags & FR_DEAD))
-			continue;
-		if (grow(w))
-			return -1;
-		w->frame[w->nframe++] = *f;
-		f->flags |= FR_DEAD;
-		return 1;
-	}
-	return 0;
+	if (!at || !at->slot || (at->flags & FR_DEAD))
+		return false;
+	*f = *at;
+	at->flags |= FR_DEAD;
+	return true;
 }
 
-/* No frame: the caller was there before the start, or on a stack never seen. Memory may know. */
-static int return_unknown(struct walker *w, uint64_t slot, uint64_t target)
+/* goes on at a return site with the registers as they are */
+static int at_return_site(struct walker *w, const struct map_leader *l, struct inst *m)
+{
+	uint32_t check;
+
+	w->m = m;
+	w->pc = m->code + l->ops;
+	return leader_flags(m, l, &check) & FR_RESYNC ? walk_mark(w) : 0;
+}
+
+/* No frame: the caller was there before the start, above what could be unwound. Memory knows. */
+static int return_unknown(struct walker *w, uint64_t slot)
 {
 	const struct map_leader *l;
-	char buf[200];
+	uint64_t target;
 	struct inst *m;
 
-	if (!target && !mem_load(w->mem, slot, 8, &target))
-		return lost(w, "a return to an unknown caller (slot %#llx)", (unsigned long long)slot);
+	if (slot <= w->start_top || !mem_load(w->mem, slot, 8, &target))
+		return lost(w, "a return to a caller that was never seen (slot %#llx)",
+			    (unsigned long long)slot);
 	l = mod_leader(w, target, &m);
-	if (!l) { /* opaque, or an entry that will announce itself */
-		w->left = 0;
-		return walk_mark(w);
-	}
-	if (l->flags & MAP_LEADER_RETURN) {
-		uint32_t check;
-
-		w->m = m;
-		w->pc = m->code + l->ops;
-		return leader_flags(m, l, &check) & FR_RESYNC ? walk_mark(w) : 0;
-	}
-	if (l->flags & MAP_LEADER_ENTRY) {
-		w->left = here(w);
-		w->expect = w->r[SEM_RSP];
-		return walk_mark(w);
-	}
-	return lost(w, "a return to %s, which is no return site", place(w, target, buf, sizeof(buf)));
+	if (l && (l->flags & MAP_LEADER_RETURN))
+		return at_return_site(w, l, m);
+	w->left = 0; /* opaque, or an entry that will announce itself */
+	return walk_mark(w);
 }
 
 /* A ret that the loop could not match with the top frame. */
-int frame_return(struct walker *w, uint64_t slot, uint64_t target)
+int frame_return(struct walker *w, uint64_t slot)
 {
 	uint64_t rsp = w->r[SEM_RSP];
+	uint32_t i = w->nframe;
 	bool plain;
 	int k;
 
-	for (uint32_t i = w->nframe; i--;) {
-		struct frame *f = &w->frame[i];
-		const struct map_leader *l;
-		struct inst *m;
-
-		if (f->slot != slot)
-			continue;
-		if (target && !(f->flags & FR_OPAQUE)) {
-			l = mod_leader(w, target, &m);
-			if (!l || m != f->m || m->code + l->ops != f->pc)
-				break; /* same slot, another address was put there */
-		}
-		plain = !(f->flags & (FR_OPAQUE | FR_RESYNC));
-		k = frame_resume(w, i);
-		if (!k && plain)
-			w->r[SEM_RSP] = rsp; /* ret n has popped more */
-		return k;
+	while (i && w->frame[i - 1].slot != slot)
+		i--;
+	if (!i) {
+		if (grow(w))
+			return 1;
+		if (!from_limbo(w, slot, &w->frame[w->nframe]))
+			return return_unknown(w, slot);
+		i = ++w->nframe;
 	}
-	if (target)
-		return return_unknown(w, slot, target);
-	k = from_limbo(w, slot);
-	if (k)
-		return k < 0 ? 1 : frame_resume(w, w->nframe - 1);
-	return return_unknown(w, slot, 0);
+	plain = !(w->frame[i - 1].flags & (FR_OPAQUE | FR_RESYNC));
+	k = frame_resume(w, i - 1);
+	if (!k && plain)
+		w->r[SEM_RSP] = rsp; /* ret n has popped more */
+	return k;
+}
+
+/* A label of the group that pc is in, reached by a ret or a jump that was not known to stay. */
+static bool own_label(const struct walker *w, const struct map_leader *l, const struct inst *m)
+{
+	const struct map_block *from = block_here(w);
+	uint32_t to;
+
+	if (m != w->m || !from || !(l->flags & MAP_LEADER_RELOAD))
+		return false;
+	to = map_block_of(m->map, l->ops);
+	return to != NONE32 && m->map->block[to].group == from->group;
+}
+
+/* SEM_RETX - control goes to target with rsp just above slot, from wherever the stack was */
+int frame_switch(struct walker *w, uint64_t slot, uint64_t target)
+{
+	const struct map_leader *l;
+	struct frame gone;
+	uint32_t i = w->nframe, check;
+	char buf[200];
+	struct inst *m;
+
+	while (i && w->frame[i - 1].slot != slot)
+		i--;
+	if (i) {
+		while (w->nframe > i)
+			to_limbo(w, &w->frame[--w->nframe]);
+		w->nframe--;
+	} else {
+		while (w->nframe && w->frame[w->nframe - 1].slot < slot)
+			to_limbo(w, &w->frame[--w->nframe]);
+		from_limbo(w, slot, &gone);
+	}
+	w->left = here(w);
+	l = mod_leader(w, target, &m);
+	if (l && (l->flags & MAP_LEADER_RETURN))
+		return at_return_site(w, l, m);
+	if (!l || (l->flags & MAP_LEADER_ENTRY) || (leader_flags(m, l, &check) & FR_RESYNC))
+		return walk_mark(w);
+	if (own_label(w, l, m)) {
+		w->pc = m->code + l->ops;
+		return 0;
+	}
+	return lost(w, "a return to %s, which is no return site", place(w, target, buf, sizeof(buf)));
 }

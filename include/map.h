@@ -49,7 +49,7 @@ enum map_section {
 struct map_sect {
 	uint64_t off; /* file offset */
 	uint64_t size; /* bytes */
-	uint64_t xxh3; /* XXH3_64bits of the bytes; the runtime checks only the head's */
+	uint64_t xxh3; /* XXH3_64bits of the bytes; each reader checks the sections it uses */
 };
 
 struct map_head {
@@ -151,7 +151,12 @@ struct map_site {
 
 /* Where run-time control may land other than by marks: targets of indirect jumps and return
  * sites. */
-enum { MAP_LEADER_TARGET = 1, MAP_LEADER_RETURN = 2, MAP_LEADER_ENTRY = 4 };
+enum {
+	MAP_LEADER_TARGET = 1,
+	MAP_LEADER_RETURN = 2,
+	MAP_LEADER_ENTRY = 4,
+	MAP_LEADER_RELOAD = 8, /* a target; its stub takes r15 as the program's and writes no mark */
+};
 struct map_leader {
 	uint32_t vaddr;
 	uint32_t ops; /* op index of the block (for a return site: including its SEM_RMARK) */

@@ -96,5 +96,7 @@ void rt_xlat(struct rt_tcb *t, uint64_t *gpr, uint64_t rip, uint64_t *rflags, st
 		return;
 	}
 	*w = (struct rt_where){m->bias + x->vaddr, RUN_STOP_IN_COPY, m->index, rip - m->copy};
+	if (x->flags & MAP_X_TARGET) /* the call has happened but for its jump */
+		w->rip = t->t.target;
 	in_copy(t, x, gpr, rflags);
 }

@@ -27,11 +27,30 @@ done
 mkdir -p "$work" || exit 2
 [ -n "${E2E_KEEP:-}" ] || trap 'rm -rf "$work"' EXIT
 
-# The status a program says it ends with; 0 for programs that are not ours.
-expected_status() {
-	base=$(basename "$1"); base=${base%%.*}
-	s=$(sed -n '1,10s|^// STATUS: ||p' test/progs/"$base".* 2>/dev/null | head -1)
-	echo "${s:-0}"
+# What a program of ours says in its first lines.
+field() { # FIELD PROG
+	base=$(basename "$2"); base=${base%%.*}
+	sed -n "1,10s|^// $1: ||p" test/progs/"$base".* 2>/dev/null | head -1
+}
+
+# decode TRACE: a program whose trace stops early says why (in the decoder's words) and how many
+# records there must be at least: `STOPS: N WORDS`. Sets detail on failure.
+decode() { # DIR STOPS
+	timeout 300 "$decode" "$1/run" --format=raw -o "$1/traced.raw" > "$1/decode.out" 2> "$1/decode.err"
+	r=$?
+	if [ -z "$2" ]; then
+		[ $r -eq 0 ] && return
+		detail="decode: status $r: $(tail -1 "$1/decode.err")"
+		return 1
+	fi
+	if [ $r -ne 1 ] || ! grep -q "${2#* }" "$1/decode.err"; then
+		detail="decode: status $r, expected 1 and '${2#* }': $(tail -1 "$1/decode.err")"
+		return 1
+	fi
+	n=$(($(wc -c < "$1/traced.raw") / 24))
+	[ "$n" -ge "${2%% *}" ] && return
+	detail="decode: $n records, at least ${2%% *} expected: $(tail -1 "$1/decode.err")"
+	return 1
 }
 
 # Both runs see environments of the same size and, as far as the program can tell, the
@@ -67,7 +86,8 @@ one() {
 	rm -rf "$d"; mkdir -p "$d"
 	timeout 60 "$@" > "$d/native.out" 2> "$d/native.err" < /dev/null
 	native=$?
-	want=$(expected_status "$1")
+	want=$(field STATUS "$1")
+	want=${want:-0} stops=$(field STOPS "$1")
 	case $1 in
 	*/test/progs/*) [ $native -eq "$want" ] ||
 		{ detail="native: exit status $native, documented $want"; return; } ;;
@@ -85,11 +105,10 @@ one() {
 	[ $r -eq $native ] ||
 		{ detail="traced: exit status $r, native $native: $(tail -1 "$d/traced.err")"; return; }
 	cmp -s "$d/native.out" "$d/traced.out" || { detail="traced: output differs"; return; }
-	timeout 300 "$decode" "$d/run" --format=raw -o "$d/traced.raw" > "$d/decode.out" 2> "$d/decode.err" ||
-		{ detail="decode: status $?: $(tail -1 "$d/decode.err")"; return; }
+	decode "$d" "$stops" || return
 	timeout 300 "$decode" "$d/run" --ranges > "$d/ranges" 2>> "$d/decode.err" ||
 		{ detail="decode --ranges: status $?: $(tail -1 "$d/decode.err")"; return; }
-	"$compare" "$d/oracle.raw" "$d/traced.raw" --ranges "$d/ranges" \
+	"$compare" "$d/oracle.raw" "$d/traced.raw" --ranges "$d/ranges" ${stops:+--prefix} \
 		${E2E_SHOW_OPAQUE:+--show-opaque "$E2E_SHOW_OPAQUE"} > "$d/compare.out" 2>&1
 	r=$?
 	detail=$(tail -1 "$d/compare.out" | sed 's/^compare: //')

@@ -2,15 +2,16 @@
  *
  * compare.c - do the oracle and the tracer agree, record for record?
  *
- *	compare ORACLE.raw TRACE.raw --ranges FILE [--show-opaque N]
+ *	compare ORACLE.raw TRACE.raw --ranges FILE [--show-opaque N] [--prefix]
  *	compare --dump FILE.raw
  *
  * FILE lists the code the tracer traced, `START END NAME` in hex, END exclusive, as
  * `ptrace-decode --ranges` prints it. Oracle records from elsewhere ran opaque: the
  * tracer cannot have them, so they are skipped and counted. The oracle follows the
  * first thread only: records of other threads in TRACE are skipped and counted too.
+ * With --prefix, for traces that stop before the program does, TRACE may end early.
  *
- * Exit status: 0 equal, 1 diverged, 2 usage or input error.
+ * Exit status: 0 equal (or a prefix), 1 diverged, 2 usage or input error.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -226,7 +227,7 @@ static void show_opaque(const struct trace *o, size_t top)
 		printf("opaque: %zu records at further pages\n", lost);
 }
 
-static int compare(struct trace *o, struct trace *t, size_t top)
+static int compare(struct trace *o, struct trace *t, size_t top, bool prefix)
 {
 	size_t opaque = 0, others = 0, equal = 0, first_o, first_t;
 	bool diverged = false;
@@ -234,7 +235,7 @@ static int compare(struct trace *o, struct trace *t, size_t top)
 	for (;;) {
 		skip_opaque(o, &opaque);
 		skip_threads(t, &others);
-		if (o->at == o->n && t->at == t->n)
+		if (t->at == t->n && (o->at == o->n || prefix))
 			break;
 		if (o->at == o->n || t->at == t->n || !same(&o->rec[o->at], &t->rec[t->at])) {
 			diverged = true;
@@ -264,7 +265,9 @@ static int compare(struct trace *o, struct trace *t, size_t top)
 		printf("skipped %zu records of other threads\n", others);
 	printf("compare: oracle=%zu traced=%zu equal=%zu opaque=%zu opaque_share=%.4f%% result=%s\n", o->n,
 	       t->n - others, equal, opaque, o->n ? 100.0 * opaque / o->n : 0.0,
-	       diverged ? "diverged" : "equal");
+	       diverged		? "diverged"
+	       : first_o < o->n ? "prefix"
+				: "equal");
 	return diverged;
 }
 
@@ -282,6 +285,7 @@ int main(int argc, char **argv)
 {
 	const char *files[2] = {NULL, NULL}, *range_file = NULL;
 	size_t nfiles = 0, top = 0;
+	bool prefix = false;
 	struct trace o, t;
 
 	if (argc == 3 && !strcmp(argv[1], "--dump"))
@@ -291,18 +295,21 @@ int main(int argc, char **argv)
 			range_file = argv[++i];
 		else if (!strcmp(argv[i], "--show-opaque") && i + 1 < argc)
 			top = strtoul(argv[++i], NULL, 0);
+		else if (!strcmp(argv[i], "--prefix"))
+			prefix = true;
 		else if (argv[i][0] != '-' && nfiles < 2)
 			files[nfiles++] = argv[i];
 		else
 			nfiles = 3;
 	}
 	if (nfiles != 2 || !range_file) {
-		fprintf(stderr, "usage: compare ORACLE.raw TRACE.raw --ranges FILE [--show-opaque N]\n"
-				"       compare --dump FILE.raw\n");
+		fprintf(stderr,
+			"usage: compare ORACLE.raw TRACE.raw --ranges FILE [--show-opaque N] [--prefix]\n"
+			"       compare --dump FILE.raw\n");
 		return 2;
 	}
 	ranges_read(range_file);
 	trace_open(&o, files[0]);
 	trace_open(&t, files[1]);
-	return compare(&o, &t, top);
+	return compare(&o, &t, top, prefix);
 }
