@@ -231,6 +231,9 @@ void par_for(uint32_t n, int jobs, void (*fn)(void *arg, uint32_t i), void *arg)
 
 /* plan.c: round 1 and round 2 */
 int plan_summaries(struct module *m, int jobs);
+/* plan_summaries, and on the way the plans of those groups whose callees' summaries stand, in plan[] by
+ * index; NULL is left for plan_group. plan[] must be valid or NULL on entry; freed by the caller. */
+int plan_rounds(struct module *m, uint32_t mapflags, int jobs, struct plan **plan);
 struct plan *plan_group(const struct module *m, const struct an_group *g, uint32_t mapflags);
 void plan_free(struct plan *p);
 /* plan_explain.c: one group's plan in words; 0 or -1. For --stats: sites by kind, and their bytes

@@ -17,20 +17,36 @@
 #define MAX_OPS 600000u
 #define BUDGET 40000000u
 
+/* What a value is linked to: a reference (its index, see at()), the sink, or a paid root. */
+#define TO_SINK 0xfffffffeu
+#define TO_ROOT 0x80000000u
+#define NOBODY 0xffffffffu
+#define SEVERAL 0xfffffffdu
+
 struct cut {
 	struct gr *gr;
 	struct vg v;
 	struct flow f;
 	int64_t *freq; /* per block: how often it runs */
-	uint32_t *node; /* of op k at k, of in i at nop + i: its near side << 1 | has a far side */
-	uint32_t extra; /* next free node */
-	uint32_t to; /* node whose operands are being linked */
-	struct {
+	uint32_t *near, *far; /* nodes of op k at k, of in i at nop + i; equal where it cannot be logged */
+	uint32_t *user; /* same index: the one thing linked to it, NOBODY or SEVERAL */
+	struct link {
+		uint32_t from, to;
+	} * link; /* from a value to what it is used for */
+	uint32_t nlink, caplink;
+	uint32_t to; /* whose operands are being linked */
+	struct root {
 		uint32_t node, insn, block;
+		int64_t cost;
 		uint8_t kind, rec;
 	} * root;
-	uint32_t nroot, caproot;
-	bool build; /* second pass: edges, not demands */
+	uint32_t nroot, caproot, npaid;
+	struct {
+		uint32_t edge, in;
+	} * entry; /* edges whose capacity depends on the round */
+	uint32_t nentry, capentry;
+	int64_t *base; /* what the flow that all rounds share leaves of each edge */
+	bool fail;
 };
 enum { ROOT_EA, ROOT_CTL };
 enum { SRC, SINK };
@@ -40,68 +56,63 @@ static int64_t weight(const struct cut *c, uint32_t block)
 	return c->freq[block];
 }
 
-static uint32_t near(const struct cut *c, uint32_t ref)
+static uint32_t at(const struct cut *c, uint32_t ref)
 {
-	return c->node[ref & VG_IN ? c->gr->nop + (ref & ~VG_IN) : ref] >> 1;
-}
-
-static uint32_t far(const struct cut *c, uint32_t ref)
-{
-	return near(c, ref) + (c->node[ref & VG_IN ? c->gr->nop + (ref & ~VG_IN) : ref] & 1);
+	return ref & VG_IN ? c->gr->nop + (ref & ~VG_IN) : ref;
 }
 
 /* is logging this value part of the cut? The source's side has levels. */
 static bool is_cut(const struct cut *c, uint32_t ref)
 {
-	return c->f.level[near(c, ref)] != AN_NONE && c->f.level[far(c, ref)] == AN_NONE;
+	return c->f.level[c->near[at(c, ref)]] != AN_NONE && c->f.level[c->far[at(c, ref)]] == AN_NONE;
 }
 
-static void link_operand(void *ctx, uint32_t ref, unsigned w)
+static bool room(void *arr, uint32_t n, uint32_t *cap, size_t size)
 {
-	struct cut *c = ctx;
+	uint32_t c = *cap ? *cap * 2 : 256;
+	void *p;
 
-	(void)w;
-	if (ref != VG_NOREF)
-		flow_edge(&c->f, far(c, ref), c->to, CUT_INF);
+	if (n < *cap)
+		return true;
+	p = realloc(*(void **)arr, c * size);
+	if (!p)
+		return false;
+	*(void **)arr = p;
+	*cap = c;
+	return true;
 }
 
-/* root - ref must be known (w bytes) at `to`, a node; or just demanded in the first pass */
+static void add_link(struct cut *c, uint32_t from, uint32_t to)
+{
+	if (room(&c->link, c->nlink, &c->caplink, sizeof(*c->link)))
+		c->link[c->nlink++] = (struct link){from, to};
+	else
+		c->fail = true;
+}
+
+/* root - ref must be known (w bytes) at `to` */
 static void root(struct cut *c, uint32_t ref, unsigned w, uint32_t to)
 {
 	if (ref == VG_NOREF)
 		return;
-	if (!c->build) {
-		vg_demand(&c->v, ref, w);
-		return;
-	}
-	c->to = to;
-	link_operand(c, ref, w);
+	vg_demand(&c->v, ref, w);
+	add_link(c, ref, to); /* the index follows when all references exist */
 }
 
-/* paid_root - a node that can be logged itself for `cost`: returns it */
-static uint32_t paid_root(struct cut *c, uint8_t kind, uint32_t insn, uint32_t block, uint8_t rec,
-			  int64_t cost)
+/* add_root - something that can be logged itself; node: TO_ROOT | number of its node */
+static void add_root(struct cut *c, struct root r)
 {
-	if (!c->build)
-		return 0;
-	if (c->nroot == c->caproot) {
-		uint32_t n = c->caproot ? c->caproot * 2 : 256;
-		void *p = realloc(c->root, n * sizeof(*c->root));
+	if (room(&c->root, c->nroot, &c->caproot, sizeof(*c->root)))
+		c->root[c->nroot++] = r;
+	else
+		c->fail = true;
+}
 
-		if (!p) {
-			c->f.fail = true;
-			return SINK;
-		}
-		c->root = p;
-		c->caproot = n;
-	}
-	c->root[c->nroot].node = c->extra;
-	c->root[c->nroot].insn = insn;
-	c->root[c->nroot].block = block;
-	c->root[c->nroot].kind = kind;
-	c->root[c->nroot++].rec = rec;
-	flow_edge(&c->f, c->extra, SINK, cost);
-	return c->extra++;
+static uint32_t paid_root(struct cut *c, struct root r)
+{
+	r.node = c->npaid++;
+	add_root(c, r);
+	return TO_ROOT | r.node;
 }
 
 static bool leaf(unsigned reg)
@@ -112,7 +123,7 @@ static bool leaf(unsigned reg)
 static void roots_insn(struct cut *c, uint32_t bi, uint32_t i)
 {
 	struct gr *gr = c->gr;
-	uint32_t rec = 0, to = SINK;
+	uint32_t rec = 0, to = TO_SINK;
 	const struct sem_op *before = NULL;
 	struct plan_log l;
 
@@ -128,12 +139,12 @@ static void roots_insn(struct cut *c, uint32_t bi, uint32_t i)
 				continue;
 			/* read and write of one operand are one address: one log serves both */
 			if (!before || before->a != op->a || before->b != op->b || before->imm != op->imm) {
-				to = SINK;
+				to = TO_SINK;
 				if (n < 8 && pe_ea(gr, i, k, &l))
-					to = paid_root(c, ROOT_EA, i, bi, (uint8_t)n, 8 * weight(c, bi));
-			} else if (c->build && to != SINK && n < 8) {
-				paid_root(c, ROOT_EA, i, bi, (uint8_t)n, 0);
-				c->root[c->nroot - 1].node = to;
+					to = paid_root(c, (struct root){0, i, bi, 8 * weight(c, bi), ROOT_EA,
+									(uint8_t)n});
+			} else if (to != TO_SINK && n < 8) {
+				add_root(c, (struct root){to & ~TO_ROOT, i, bi, 0, ROOT_EA, (uint8_t)n});
 			}
 			before = op;
 			if (!leaf(op->a))
@@ -142,11 +153,11 @@ static void roots_insn(struct cut *c, uint32_t bi, uint32_t i)
 				root(c, c->v.src[k][1], 8, to);
 		} else if (gr_has_slot2(op)) {
 			for (int j = 0; j < 4; j++)
-				root(c, c->v.src[k][j], 8, SINK);
+				root(c, c->v.src[k][j], 8, TO_SINK);
 		} else if (gr_is_value(op) &&
 			   (op->dst == SEM_RSP || op->dst == SEM_FSBASE || op->dst == SEM_GSBASE ||
 			    (op->dst == SEM_DF && gr->writes_df))) {
-			root(c, k, 8, SINK);
+			root(c, k, 8, TO_SINK);
 		}
 	}
 }
@@ -158,7 +169,7 @@ static void roots_callee(struct cut *c, uint32_t bi, uint32_t insn)
 
 	for (int r = 0; r < SEM_NGPR; r++)
 		if ((need >> r & 1) && r != SEM_RSP)
-			root(c, vg_end(&c->v, bi, r), 8, SINK);
+			root(c, vg_end(&c->v, bi, r), 8, TO_SINK);
 }
 
 static void roots_control(struct cut *c, uint32_t bi)
@@ -172,13 +183,15 @@ static void roots_control(struct cut *c, uint32_t bi)
 	uint32_t to;
 
 	if (flow == FLOW_JCC && gr->b[bi].ctl_can) {
-		to = gr->in[insn].cc == 0xff ? (uint32_t)SINK : paid_root(c, ROOT_CTL, insn, bi, 0, cost);
+		to = gr->in[insn].cc == 0xff ? TO_SINK
+					     : paid_root(c, (struct root){0, insn, bi, cost, ROOT_CTL, 0});
 		root(c, vg_end(&c->v, bi, SEM_T0), 8, to);
 	} else if (flow == FLOW_IJMP && gr->b[bi].ctl_can) {
 		kind = glue_jump(gr->m, gr->g, bi);
 		if (kind == JUMP_LEAVES)
 			return;
-		to = paid_root(c, ROOT_CTL, insn, bi, 0, cost * (kind == JUMP_MIXED ? 8 : 4));
+		cost *= kind == JUMP_MIXED ? 8 : 4;
+		to = paid_root(c, (struct root){0, insn, bi, cost, ROOT_CTL, 0});
 		root(c, vg_end(&c->v, bi, SEM_T0), 8, to);
 	}
 	if (flow == FLOW_CALL || flow == FLOW_JMP || flow == FLOW_JCC)
@@ -210,80 +223,172 @@ static int64_t op_cost(const struct cut *c, uint32_t insn, uint32_t k)
 	return gr_logwidth(gr, insn, k, c->v.nw[k], &sx) * weight(c, gr->g->insn[insn].block);
 }
 
-/* number the demanded values; those that cannot be logged need no far side */
-static void number(struct cut *c)
+static void link_operand(void *ctx, uint32_t ref, unsigned w)
 {
-	struct gr *gr = c->gr;
-	uint32_t n = 2;
+	struct cut *c = ctx;
 
-	for (uint32_t k = 0; k < gr->nop; k++) {
-		bool two = gr->op[k].op != SEM_STORE && gr->op[k].dst < SEM_NGPR;
-
-		if (!c->v.nw[k])
-			continue;
-		two |= (gr->note[k].flags & GN_COUNT) != 0;
-		c->node[k] = n << 1 | two;
-		n += 1 + two;
-	}
-	for (uint32_t i = 0; i < c->v.nin; i++) {
-		bool two = c->v.in[i].var < SEM_NGPR && c->v.in[i].block < gr->g->nblock;
-
-		if (!c->v.in[i].nw)
-			continue;
-		c->node[gr->nop + i] = n << 1 | two;
-		n += 1 + two;
-	}
-	c->extra = n;
+	(void)w;
+	if (ref != VG_NOREF)
+		add_link(c, at(c, ref), c->to);
 }
 
-static void op_nodes(struct cut *c)
+/* all uses of all demanded values; and who has just one */
+static void link_all(struct cut *c)
+{
+	uint32_t nop = c->gr->nop, n = nop + c->v.nin;
+
+	for (uint32_t i = 0; i < c->nlink; i++)
+		c->link[i].from = at(c, c->link[i].from);
+	for (uint32_t x = 0; x < n; x++) {
+		if (!(x < nop ? c->v.nw[x] : c->v.in[x - nop].nw))
+			continue;
+		c->to = x;
+		vg_operands(&c->v, x < nop ? x : VG_IN | (x - nop), link_operand, c);
+	}
+	for (uint32_t x = 0; x < n; x++)
+		c->user[x] = NOBODY;
+	for (uint32_t i = 0; i < c->nlink; i++) {
+		uint32_t *u = &c->user[c->link[i].from];
+
+		*u = *u == NOBODY || *u == c->link[i].to ? c->link[i].to : SEVERAL;
+	}
+}
+
+static bool unknown_op(const struct gr *gr, uint32_t k)
+{
+	return gr->op[k].op != SEM_STORE &&
+	       (!(gr->note[k].flags & GN_COMP) || (gr->note[k].flags & GN_COUNT));
+}
+
+/* can the value be logged where it is defined? */
+static bool loggable(const struct cut *c, uint32_t x)
+{
+	const struct gr *gr = c->gr;
+
+	if (x < gr->nop)
+		return (gr->op[x].op != SEM_STORE && gr->op[x].dst < SEM_NGPR) ||
+		       (gr->note[x].flags & GN_COUNT);
+	x -= gr->nop;
+	return c->v.in[x].var < SEM_NGPR && c->v.in[x].block < gr->g->nblock;
+}
+
+/* The node of what has one and cannot be logged and has one user is that user's: no cut separates them.
+ * Temporaries, mostly, and half of the graph. */
+static uint32_t node_of(const struct cut *c, uint32_t x, uint32_t paid)
+{
+	while (c->near[x] == NOBODY) {
+		if (c->far[x] != SRC)
+			return c->far[x]; /* found before */
+		x = c->user[x];
+		if (x == TO_SINK)
+			return SINK;
+		if (x & TO_ROOT)
+			return paid + (x & ~TO_ROOT);
+	}
+	return c->near[x];
+}
+
+/* Nodes of the demanded values. What cannot be computed is the source's own. */
+static uint32_t number(struct cut *c)
+{
+	uint32_t nop = c->gr->nop, n = nop + c->v.nin, node = 2, paid;
+
+	for (uint32_t x = 0; x < n; x++) {
+		c->near[x] = c->far[x] = SRC;
+		if (!(x < nop ? c->v.nw[x] : c->v.in[x - nop].nw))
+			continue;
+		if (x < nop && unknown_op(c->gr, x)) {
+			c->far[x] = loggable(c, x) ? node++ : (uint32_t)SRC;
+		} else if (loggable(c, x)) {
+			c->near[x] = node++;
+			c->far[x] = node++;
+		} else if (c->user[x] != NOBODY && c->user[x] != SEVERAL) {
+			c->near[x] = NOBODY;
+		} else {
+			c->near[x] = c->far[x] = node++;
+		}
+	}
+	paid = node;
+	for (uint32_t x = n; x-- > 0;) /* users come after, mostly: short ways */
+		if (c->near[x] == NOBODY)
+			c->far[x] = node_of(c, x, paid);
+	for (uint32_t x = 0; x < n; x++)
+		if (c->near[x] == NOBODY)
+			c->near[x] = c->far[x];
+	for (uint32_t i = 0; i < c->nroot; i++)
+		c->root[i].node += paid;
+	for (uint32_t i = 0; i < c->nlink; i++)
+		if (c->link[i].to != TO_SINK && (c->link[i].to & TO_ROOT))
+			c->link[i].to = TO_ROOT | (paid + (c->link[i].to & ~TO_ROOT));
+	return node + c->npaid;
+}
+
+/* What only a mark, a return or an entry makes unknown is logged in their stubs. An entry runs once an
+ * activation; only direct callers may know the value without logging it. */
+static int64_t entry_cost(const struct cut *c, uint32_t i)
+{
+	const struct gr *gr = c->gr;
+	const struct vg_in *in = &c->v.in[i];
+
+	if (gr->round1)
+		return in->nw * (gr->g->sum->callers ? CUT_ONCE / 2 : CUT_ONCE);
+	return gr->g->sum->needs >> in->var & 1 ? 1 : in->nw * weight(c, in->block);
+}
+
+/* a variable at a block's start: what logging it there costs, and in the stubs on the way to it */
+static void in_node(struct cut *c, uint32_t i)
+{
+	const struct vg_in *in = &c->v.in[i];
+	uint32_t x = c->gr->nop + i, edge;
+	unsigned from;
+	int64_t side = 0;
+
+	if (in->var >= SEM_NGPR)
+		return; /* entered through a mark it would not be computable, and is not demanded */
+	if (c->near[x] != c->far[x])
+		flow_edge(&c->f, c->near[x], c->far[x], in->nw * weight(c, in->block));
+	from = vg_from(&c->v, i);
+	if (from & VG_ENTRY)
+		side += 1; /* at least; the round's own in widen() */
+	if (from & VG_MARK)
+		side += in->nw;
+	if (from & VG_RET)
+		side += in->nw * weight(c, in->block);
+	if (!side)
+		return;
+	edge = flow_edge(&c->f, SRC, c->near[x], side);
+	if (!(from & VG_ENTRY))
+		return;
+	if (!room(&c->entry, c->nentry, &c->capentry, sizeof(*c->entry))) {
+		c->fail = true;
+		return;
+	}
+	c->entry[c->nentry].edge = edge;
+	c->entry[c->nentry++].in = i;
+}
+
+static void edges(struct cut *c)
 {
 	struct gr *gr = c->gr;
 
 	for (uint32_t i = 0; i < gr->g->ninsn; i++)
-		for (uint32_t k = gr->in[i].op; k < gr->in[i + 1].op; k++) {
-			if (!c->v.nw[k])
-				continue;
-			if (c->node[k] & 1)
-				flow_edge(&c->f, near(c, k), far(c, k), op_cost(c, i, k));
-			if (gr->op[k].op != SEM_STORE &&
-			    (!(gr->note[k].flags & GN_COMP) || (gr->note[k].flags & GN_COUNT)))
-				flow_edge(&c->f, SRC, near(c, k), CUT_INF);
-			c->to = near(c, k);
-			vg_operands(&c->v, k, link_operand, c);
-		}
-}
+		for (uint32_t k = gr->in[i].op; k < gr->in[i + 1].op; k++)
+			if (c->v.nw[k] && c->near[k] != c->far[k])
+				flow_edge(&c->f, c->near[k], c->far[k], op_cost(c, i, k));
+	for (uint32_t i = 0; i < c->v.nin; i++)
+		if (c->v.in[i].nw)
+			in_node(c, i);
+	for (uint32_t i = 0; i < c->nroot; i++)
+		if (c->root[i].cost)
+			flow_edge(&c->f, c->root[i].node, SINK, c->root[i].cost);
+	for (uint32_t i = 0; i < c->nlink; i++) {
+		uint32_t to = c->link[i].to, from = c->far[c->link[i].from];
 
-/* A variable at a block's start: what it comes from, and what logging it there costs. What only
- * a mark, a return or an entry makes unknown is logged in their stubs: that is a node in between. */
-static void in_node(struct cut *c, uint32_t i)
-{
-	struct gr *gr = c->gr;
-	const struct vg_in *in = &c->v.in[i];
-	uint32_t x = near(c, VG_IN | i), b = in->block;
-	unsigned from = vg_from(&c->v, i);
-	bool gpr = in->var < SEM_NGPR, real = b < gr->g->nblock;
-	int64_t w = real ? weight(c, b) : 0, side = 0;
-
-	if (c->node[gr->nop + i] & 1)
-		flow_edge(&c->f, x, x + 1, in->nw * w);
-	c->to = x;
-	vg_operands(&c->v, VG_IN | i, link_operand, c);
-	if (!gpr)
-		return; /* entered through a mark it would not be computable, and is not demanded */
-	if (from & VG_ENTRY) {
-		bool provided = gr->g->sum->needs >> in->var & 1;
-
-		/* once an activation; only direct callers may know it without logging it */
-		side += !gr->round1 ? provided ? 1 : in->nw * w
-				    : in->nw * (gr->g->sum->callers ? CUT_ONCE / 2 : CUT_ONCE);
+		to = to == TO_SINK ? (uint32_t)SINK : to & TO_ROOT ? to & ~TO_ROOT : c->near[to];
+		/* out of the sink nothing flows; from source to sink is no question of cost */
+		if (from != to && from != SINK && to != SRC && !(from == SRC && to == SINK))
+			flow_edge(&c->f, from, to, CUT_INF);
 	}
-	if (from & VG_MARK)
-		side += in->nw;
-	if (from & VG_RET)
-		side += in->nw * w;
-	if (side)
-		flow_edge(&c->f, SRC, x, side);
 }
 
 /* read the decisions off the cut */
@@ -299,12 +404,14 @@ static void decide(struct cut *c)
 			    is_cut(c, k))
 				gr->in[i].logged |= 1u << gr->op[k].dst;
 	}
-	for (uint32_t i = 0; i < c->v.nin; i++)
-		if (c->v.in[i].nw && (c->node[gr->nop + i] & 1) && is_cut(c, VG_IN | i))
-			gr->b[c->v.in[i].block].blklog |= 1u << c->v.in[i].var;
-	for (uint32_t i = 0; i < gr->g->nblock; i++)
+	for (uint32_t i = 0; i < gr->g->nblock; i++) {
+		gr->b[i].blklog = 0;
 		if (gr->b[i].ctl_can)
 			gr->b[i].ctl_log = 0;
+	}
+	for (uint32_t i = 0; i < c->v.nin; i++)
+		if (c->v.in[i].nw && is_cut(c, VG_IN | i))
+			gr->b[c->v.in[i].block].blklog |= 1u << c->v.in[i].var;
 	for (uint32_t i = 0; i < c->nroot; i++) {
 		if (c->f.level[c->root[i].node] == AN_NONE)
 			continue;
@@ -315,52 +422,89 @@ static void decide(struct cut *c)
 	}
 }
 
-static int solve(struct cut *c)
+static int build(struct cut *c)
 {
-	all_roots(c); /* demands */
+	uint32_t n;
+
+	c->freq = cut_freq(c->gr);
+	if (!c->freq || vg_open(&c->v, c->gr) < 0)
+		return 1;
+	all_roots(c);
 	if (c->v.fail)
 		return 1;
-	c->node = calloc(c->gr->nop + c->v.nin + 1, sizeof(uint32_t));
-	if (!c->node)
+	n = c->gr->nop + c->v.nin + 1;
+	c->near = malloc(n * sizeof(*c->near));
+	c->far = malloc(n * sizeof(*c->far));
+	c->user = malloc(n * sizeof(*c->user));
+	if (c->fail || !c->near || !c->far || !c->user)
 		return -1;
-	number(c);
-	/* and at most one node per root */
-	if (flow_open(&c->f, c->extra + c->gr->nop + c->gr->g->nblock + 2) < 0)
+	link_all(c);
+	if (c->v.fail)
+		return 1;
+	if (c->fail)
 		return -1;
-	c->build = true;
-	all_roots(c);
-	op_nodes(c);
-	for (uint32_t i = 0, nin = c->v.nin; i < nin; i++)
-		if (c->v.in[i].nw)
-			in_node(c, i);
-	if (c->f.fail || c->v.fail)
+	n = number(c);
+	edges(c);
+	free(c->link);
+	c->link = NULL;
+	if (c->fail || flow_seal(&c->f, n) < 0)
 		return -1;
-	c->f.n = c->extra;
 	if (!flow_run(&c->f, SRC, SINK, BUDGET))
 		return 1;
-	decide(c);
-	return 0;
+	c->base = malloc((c->f.ne + 1) * sizeof(*c->base));
+	for (uint32_t e = 0; c->base && e < c->f.ne; e++)
+		c->base[e] = c->f.e[e].cap;
+	return c->base ? 0 : -1;
+}
+
+/* what this round's capacities add to the shared flow */
+static bool widen(struct cut *c)
+{
+	for (uint32_t e = 0; e < c->f.ne; e++)
+		c->f.e[e].cap = c->base[e];
+	for (uint32_t i = 0; i < c->nentry; i++)
+		flow_widen(&c->f, c->entry[i].edge, entry_cost(c, c->entry[i].in) - 1);
+	return flow_run(&c->f, SRC, SINK, BUDGET);
 }
 
 int cut_run(struct gr *gr)
 {
-	struct cut *c;
-	int r = 1;
+	int r = 0;
 
-	if (gr->nop > MAX_OPS)
-		return 1;
-	c = calloc(1, sizeof(*c));
+	if (!gr->cut) {
+		if (gr->nop > MAX_OPS)
+			return 1;
+		gr->cut = calloc(1, sizeof(*gr->cut));
+		if (!gr->cut)
+			return -1;
+		gr->cut->gr = gr;
+		r = build(gr->cut);
+	}
+	if (!r && !widen(gr->cut))
+		r = 1;
+	if (r)
+		cut_close(gr);
+	else
+		decide(gr->cut);
+	return r;
+}
+
+void cut_close(struct gr *gr)
+{
+	struct cut *c = gr->cut;
+
 	if (!c)
-		return -1;
-	c->gr = gr;
-	c->freq = cut_freq(gr);
-	if (c->freq && vg_open(&c->v, gr) == 0)
-		r = solve(c);
+		return;
 	flow_close(&c->f);
 	vg_close(&c->v);
 	free(c->root);
-	free(c->node);
+	free(c->link);
+	free(c->entry);
+	free(c->base);
+	free(c->near);
+	free(c->far);
+	free(c->user);
 	free(c->freq);
 	free(c);
-	return r;
+	gr->cut = NULL;
 }

@@ -57,20 +57,26 @@ unsigned vg_from(const struct vg *v, uint32_t in);
 #define CUT_ONCE 128 /* weight of what runs once an activation */
 int64_t *cut_freq(const struct gr *gr); /* cut_freq.c */
 struct flow_edge {
-	uint32_t to, next;
+	uint32_t to, rev; /* rev: index of the reverse */
+	int64_t cap; /* what is left of it */
+};
+struct flow_arc {
+	uint32_t from, to; /* from: once sealed, index in e[] */
 	int64_t cap;
 };
 struct flow {
-	struct flow_edge *e; /* pairs: e ^ 1 is the reverse */
-	uint32_t ne, cape;
-	uint32_t *head, *cur, *level, *queue;
+	struct flow_arc *arc; /* as added */
+	struct flow_edge *e; /* the same and their reverses, by node: first[x] .. first[x + 1] */
+	uint32_t narc, caparc, ne;
+	uint32_t *first, *cur, *level, *queue;
 	uint32_t n;
 	bool fail;
 };
-int flow_open(struct flow *f, uint32_t nodes);
+uint32_t flow_edge(struct flow *f, uint32_t from, uint32_t to, int64_t cap); /* number of the edge */
+int flow_seal(struct flow *f, uint32_t nodes); /* all edges are there; 0, -1 no memory */
+void flow_widen(struct flow *f, uint32_t arc, int64_t cap); /* adds cap to it; run again then */
 void flow_close(struct flow *f);
-void flow_edge(struct flow *f, uint32_t from, uint32_t to, int64_t cap);
-/* Largest flow; afterwards level[x] != AN_NONE for the nodes on the source's side of the cut.
+/* Largest flow, from the flow there is; afterwards level[x] != AN_NONE for the nodes on the source's side of the cut.
  * false when it took more than `budget` edge visits. */
 bool flow_run(struct flow *f, uint32_t s, uint32_t t, uint64_t budget);
 

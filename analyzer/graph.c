@@ -180,16 +180,19 @@ int gr_uses(const struct sem_op *op, unsigned nw, struct gr_use u[4])
 
 /* registers the decoder does not know after a call, besides the flags: what the callee may change
  * for good. An opaque callee follows the psABI. */
-uint32_t gr_call_clobber(const struct gr *gr, uint32_t insn)
+static uint32_t call_clobber(const struct gr *gr, uint32_t insn)
 {
 	const struct an_callee *c;
-	const struct an_summary *s;
 
 	if (glue_call(gr->m, gr->g, insn) == CALL_EXT)
 		return GR_CALLER_SAVED;
 	c = glue_callee(gr->g, insn);
-	s = gr->m->group[c->group].sum;
-	return s->maywrite & ~(1u << SEM_RSP);
+	return gr->m->group[c->group].sum->maywrite & ~(1u << SEM_RSP);
+}
+
+uint32_t gr_call_clobber(const struct gr *gr, uint32_t insn)
+{
+	return gr->b[gr->g->insn[insn].block].clob; /* calls end blocks */
 }
 
 /* x86 condition code of a jcc, 0xff for the others */
@@ -335,8 +338,13 @@ struct gr *gr_open(const struct module *m, const struct an_group *g, uint32_t ma
 	if (!gr->note)
 		goto fail;
 	note_ops(gr);
-	for (uint32_t i = 0; i < g->nblock; i++)
+	for (uint32_t i = 0; i < g->nblock; i++) {
+		uint8_t flow = gr_flow(gr, i);
+
 		gr->b[i].stub = (uint8_t)glue_stub(m, g, i);
+		if (flow == FLOW_CALL || flow == FLOW_ICALL)
+			gr->b[i].clob = call_clobber(gr, g->block[i].first + g->block[i].n - 1);
+	}
 	if (sp_run(gr) < 0 || gr_know(gr) < 0)
 		goto fail;
 	return gr;
@@ -349,6 +357,7 @@ void gr_close(struct gr *gr)
 {
 	if (!gr)
 		return;
+	cut_close(gr);
 	free(gr->op);
 	free(gr->note);
 	free(gr->in);

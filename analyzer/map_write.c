@@ -2,7 +2,7 @@
  *
  * map_write.c - the rounds over a module's groups, and the map file
  *
- *   patch_plan ─▶ live_module ─▶ plan_summaries ─▶ each group: plan_group, emit_group
+ *   patch_plan ─▶ live_module ─▶ plan_rounds ─▶ each group: plan_group, emit_group
  *        ▲                                                        │ cannot be emitted
  *        └──────────────── group becomes opaque ◀─────────────────┘
  *   then: place the copies, number the sites, resolve what crosses groups, write.
@@ -38,7 +38,8 @@ static void one_group(void *arg, uint32_t gi)
 
 	if (g->reason != MAP_OK)
 		return;
-	w->plan[gi] = plan_group(w->m, g, w->flags);
+	if (!w->plan[gi])
+		w->plan[gi] = plan_group(w->m, g, w->flags);
 	if (!w->plan[gi]) {
 		w->why[gi] = "it cannot be planned";
 		return;
@@ -80,7 +81,7 @@ static int rounds(struct mw *w, int jobs, char *err, size_t errlen)
 	for (uint32_t gi = 0; gi < m->ngroup && !r; gi++)
 		was[gi] = m->group[gi].reason;
 	if (!r)
-		r = live_module(m, jobs) || plan_summaries(m, jobs) ? -1 : 0;
+		r = live_module(m, jobs) || plan_rounds(m, w->flags, jobs, w->plan) ? -1 : 0;
 	if (!r && !given_up(w, bad, was))
 		par_for(m->ngroup, jobs, one_group, w);
 	if (!r && given_up(w, bad, was)) {

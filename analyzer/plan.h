@@ -144,6 +144,7 @@ struct gr_block {
 	uint8_t ctl_can; /* condition or target is computable at all */
 	uint8_t stub; /* enum stub */
 	uint8_t visited;
+	uint32_t clob;       /* call: general registers unknown after it */
 	uint8_t sp_base; /* rsp at the end, control's own push included: SP_ENTRY, SP_ALIGN, 0 unknown */
 	int32_t sp_off;
 };
@@ -166,6 +167,7 @@ struct gr {
 	uint32_t written; /* general registers its own ops write */
 	uint32_t lost; /* callee-saved registers not proved restored at some exit */
 	bool broken; /* an unloggable value was needed: a bug, the group is refused */
+	struct cut *cut; /* cut.c's */
 };
 
 /* callee-saved general registers of the System V psABI, 3.2.1, and the caller-saved rest */
@@ -210,8 +212,10 @@ bool gr_switches(const struct gr *gr, uint32_t b);
 uint32_t gr_ret_clobber(const struct gr *gr, uint32_t b);
 void gr_forget_slots(const struct gr *gr, uint32_t k, struct gr_set *s); /* a record that writes */
 
-/* cut.c: decisions by minimum cut; 0, or 1 when the group is too large for it, -1 no memory */
+/* cut.c: decisions by minimum cut; 0, or 1 when the group is too large for it, -1 no memory. The graph
+ * stays with the group: a second run with round1 or sum->needs changed is cheap. */
 int cut_run(struct gr *gr);
+void cut_close(struct gr *gr);
 
 /* plan.c: all of the above on an opened group; 0 or -1 */
 int plan_solve(struct gr *gr);

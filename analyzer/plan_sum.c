@@ -29,6 +29,8 @@ struct scc {
 	uint32_t *level, *comp; /* of components: height above the leaves; first index in order */
 	uint32_t ncomp, *batch; /* components of the level being done */
 	bool nomem;
+	struct plan **plan; /* by group: the plans that could be made on the way; NULL: not wanted */
+	uint32_t mapflags;
 };
 
 static int scc_alloc(struct scc *s, struct module *m)
@@ -147,11 +149,19 @@ static uint32_t entry_needs(const struct gr *gr)
 	return set;
 }
 
-static int plan_one(struct module *m, struct an_group *g, bool *changed)
+/* round 2 on the graph of round 1: nothing but the own needs has changed. NULL: to be planned anew */
+static struct plan *plan_now(struct gr *gr)
+{
+	gr->round1 = false;
+	return gr->cut && plan_solve(gr) == 0 ? pe_run(gr) : NULL;
+}
+
+/* last: the summaries of all callees stand, and this is the only time */
+static int plan_one(struct scc *s, struct an_group *g, bool last, bool *changed)
 {
 	struct an_summary was = *g->sum;
 	int bad;
-	struct gr *gr = gr_open(m, g, 0, &bad);
+	struct gr *gr = gr_open(s->m, g, s->mapflags, &bad);
 
 	if (!gr)
 		return bad ? 1 : -1;
@@ -164,6 +174,8 @@ static int plan_one(struct module *m, struct an_group *g, bool *changed)
 	g->sum->needs |= entry_needs(gr);
 	g->sum->lifo = was.lifo && gr->lifo;
 	*changed |= memcmp(&was, g->sum, sizeof(was)) != 0;
+	if (last && s->plan)
+		s->plan[g->id] = plan_now(gr);
 	gr_close(gr);
 	return 0;
 }
@@ -189,9 +201,17 @@ static bool stale(const struct scc *s, const struct an_group *g)
 	return false;
 }
 
+static bool calls_itself(const struct an_group *g)
+{
+	for (uint32_t k = 0; k < g->ncallee; k++)
+		if (g->callee[k].group == g->id)
+			return true;
+	return false;
+}
+
 static int component(struct scc *s, const uint32_t *g, uint32_t n)
 {
-	bool again = true;
+	bool again = true, last = n == 1 && !calls_itself(&s->m->group[g[0]]);
 	uint32_t now = 0; /* stamps are compared within a component only: the rest stands */
 
 	for (int round = 0; again && round < MAX_ROUNDS; round++) {
@@ -204,7 +224,7 @@ static int component(struct scc *s, const uint32_t *g, uint32_t n)
 			if (ag->reason != MAP_OK || !stale(s, ag))
 				continue;
 			s->planned[g[k]] = ++now;
-			r = plan_one(s->m, ag, &changed);
+			r = plan_one(s, ag, last, &changed);
 			if (r < 0)
 				return -1;
 			if (r > 0)
@@ -305,9 +325,17 @@ static bool drop_opaque(struct module *m)
 	return any;
 }
 
-/* plan_summaries - fill maywrite, needs, lifo of every certain group. Groups may turn opaque
+static void forget(struct module *m, struct plan **plan)
+{
+	for (uint32_t i = 0; plan && i < m->ngroup; i++) {
+		plan_free(plan[i]);
+		plan[i] = NULL;
+	}
+}
+
+/* plan_rounds - fill maywrite, needs, lifo of every certain group. Groups may turn opaque
  * (reason is set) when they cannot be represented. 0, or -1 when out of memory. */
-int plan_summaries(struct module *m, int jobs)
+int plan_rounds(struct module *m, uint32_t mapflags, int jobs, struct plan **plan)
 {
 	struct scc s;
 	bool again = true;
@@ -316,6 +344,9 @@ int plan_summaries(struct module *m, int jobs)
 	while (again && r == 0) {
 		if (scc_alloc(&s, m) < 0)
 			r = -1;
+		s.plan = plan;
+		s.mapflags = mapflags;
+		forget(m, plan);
 		for (uint32_t i = 0; r == 0 && i < m->ngroup; i++) {
 			m->group[i].sum->maywrite = m->group[i].sum->needs = 0;
 			m->group[i].sum->lifo = true;
@@ -335,4 +366,9 @@ int plan_summaries(struct module *m, int jobs)
 			again = true;
 	}
 	return r;
+}
+
+int plan_summaries(struct module *m, int jobs)
+{
+	return plan_rounds(m, 0, jobs, NULL);
 }
