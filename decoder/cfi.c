@@ -14,10 +14,10 @@ enum { R_SAME, R_UNDEF, R_CFA_OFF, R_OTHER };
 #define NDW 17 /* 16 general registers, return address */
 
 struct rules {
-	int64_t cfa_off;
+	uint64_t cfa_off; /* offsets wrap: what a damaged table says is used only where memory is known */
 	uint32_t cfa_reg;
 	uint8_t how[NDW];
-	int64_t off[NDW];
+	uint64_t off[NDW];
 };
 
 struct cur {
@@ -123,7 +123,7 @@ static uint64_t find_fde(const struct map *m, uint64_t ip)
 
 /* Runs call frame instructions up to vaddr ip. */
 static void run(struct cur *c, struct rules *r, const struct rules *init, uint64_t pc, uint64_t ip,
-		uint64_t calign, int64_t dalign)
+		uint64_t calign, uint64_t dalign)
 {
 	struct rules saved[8];
 	unsigned nsaved = 0;
@@ -161,7 +161,7 @@ static void run(struct cur *c, struct rules *r, const struct rules *init, uint64
 				break;
 			}
 			r->how[reg] = R_CFA_OFF;
-			r->off[reg] = (int64_t)uleb(c) * dalign;
+			r->off[reg] = uleb(c) * dalign;
 			break;
 		case 0x06:
 			reg = uleb(c);
@@ -197,13 +197,13 @@ static void run(struct cur *c, struct rules *r, const struct rules *init, uint64
 			break;
 		case 0x0c:
 			r->cfa_reg = uleb(c);
-			r->cfa_off = (int64_t)uleb(c);
+			r->cfa_off = uleb(c);
 			break;
 		case 0x0d:
 			r->cfa_reg = uleb(c);
 			break;
 		case 0x0e:
-			r->cfa_off = (int64_t)uleb(c);
+			r->cfa_off = uleb(c);
 			break;
 		case 0x0f: /* def_cfa_expression */
 			r->cfa_reg = NDW;
@@ -222,17 +222,17 @@ static void run(struct cur *c, struct rules *r, const struct rules *init, uint64
 			reg = uleb(c);
 			if (reg < NDW) {
 				r->how[reg] = R_CFA_OFF;
-				r->off[reg] = sleb(c) * dalign;
+				r->off[reg] = (uint64_t)sleb(c) * dalign;
 			} else {
 				sleb(c);
 			}
 			break;
 		case 0x12:
 			r->cfa_reg = uleb(c);
-			r->cfa_off = sleb(c) * dalign;
+			r->cfa_off = (uint64_t)sleb(c) * dalign;
 			break;
 		case 0x13:
-			r->cfa_off = sleb(c) * dalign;
+			r->cfa_off = (uint64_t)sleb(c) * dalign;
 			break;
 		case 0x2e:
 			uleb(c);
@@ -253,8 +253,10 @@ static bool entry_at(const struct map *m, uint64_t vaddr, struct cur *c)
 		return false;
 	memcpy(&len, b, 4);
 	b = len < 0xfffffff0 ? map_rodata(m, vaddr + 4, len, NULL) : NULL;
+	if (!b)
+		return false;
 	*c = (struct cur){b, b + len, false};
-	return b != NULL;
+	return true;
 }
 
 /* Rules at ip. */
@@ -262,7 +264,7 @@ static bool rules_at(const struct map *m, uint64_t fde, uint64_t ip, struct rule
 {
 	struct cur f, c;
 	uint64_t cie, pc, range, calign;
-	int64_t dalign;
+	uint64_t dalign;
 	struct rules init;
 	char aug[8] = "";
 	unsigned n = 0, enc = 0;
@@ -276,7 +278,7 @@ static bool rules_at(const struct map *m, uint64_t fde, uint64_t ip, struct rule
 	for (char ch; (ch = (char)get(&c, 1)) && n < sizeof(aug) - 1;)
 		aug[n++] = ch;
 	calign = uleb(&c);
-	dalign = sleb(&c);
+	dalign = (uint64_t)sleb(&c);
 	if (uleb(&c) != 16)
 		return false;
 	if (aug[0] == 'z')
@@ -322,12 +324,12 @@ int cfi_step(const struct map *m, uint64_t bias, uint64_t *ip, uint64_t reg[16],
 		return 0;
 	if (r.cfa_reg >= 16 || r.how[16] != R_CFA_OFF)
 		return -1;
-	cfa = reg[dw_to_hw[r.cfa_reg]] + (uint64_t)r.cfa_off;
+	cfa = reg[dw_to_hw[r.cfa_reg]] + r.cfa_off;
 	memcpy(next, reg, sizeof(next));
 	for (int i = 0; i < 16; i++)
-		if (r.how[i] == R_CFA_OFF && !mem_read(mem, cfa + (uint64_t)r.off[i], &next[dw_to_hw[i]], 8))
+		if (r.how[i] == R_CFA_OFF && !mem_read(mem, cfa + r.off[i], &next[dw_to_hw[i]], 8))
 			return -1;
-	if (!mem_read(mem, cfa + (uint64_t)r.off[16], ip, 8))
+	if (!mem_read(mem, cfa + r.off[16], ip, 8))
 		return -1;
 	memcpy(reg, next, sizeof(next));
 	reg[SEM_RSP] = cfa;

@@ -79,8 +79,11 @@ const struct map_leader *map_leader(const struct map *m, uint32_t vaddr);
 /* leader of the lowest address whose op index is `op`, NULL if none */
 const struct map_leader *map_leader_of(struct map *m, uint32_t op);
 const struct map_block *map_block_at(struct map *m, uint32_t vaddr); /* the last that begins at or before */
-/* block a program leads to: first SEM_BLOCK from op on; NONE32 if there is none near */
+/* block a program leads to; NONE32 if it leads to a mark */
 uint32_t map_block_of(const struct map *m, uint32_t op);
+/* map_check.c: control may arrive at op: a block, or a program that leads to a block or a mark */
+bool map_begins(const struct map *m, uint32_t op);
+int map_check(const struct map *m, struct ptrace_error *e);
 /* group's name, or NULL */
 const char *map_group_name(const struct map *m, uint32_t group);
 /* n read-only bytes at vaddr, NULL if the map has not all of them; *run = bytes from there on */
@@ -95,6 +98,7 @@ struct log *log_open(const char *path, uint32_t pid, uint32_t tid, struct ptrace
 struct log *log_mem(const uint8_t *bytes, size_t n, bool clean); /* for tests; copies */
 void log_close(struct log *l);
 void log_limit(struct log *l, uint64_t pos); /* the stream ends there; before the first log_need */
+bool log_at_limit(const struct log *l); /* everything up to the limit has been read */
 /* makes n bytes contiguous from *p, which must be the current position: true and *p, *end are set,
  * or false at the end of what there is (log_why says why) */
 bool log_need(struct log *l, const uint8_t **p, const uint8_t **end, size_t n);
@@ -130,6 +134,7 @@ struct proc {
 	char *stop; /* how it ended when not by itself, from proc.json; or NULL */
 	bool async; /* stopped between marks (stop.bin): the stream is good up to lp_pos */
 	uint64_t lp_pos;
+	uint32_t stop_reason; /* enum run_stop, if async */
 };
 
 struct thread {
@@ -169,8 +174,9 @@ bool mem_load(struct mem *m, uint64_t addr, uint32_t w, uint64_t *val);
 /* false when the limit is reached */
 bool mem_store(struct mem *m, uint64_t addr, uint32_t w, uint64_t val);
 bool mem_read(struct mem *m, uint64_t addr, void *buf, size_t n);
-/* n bytes take values the decoder does not know */
-void mem_forget(struct mem *m, uint64_t addr, uint64_t n);
+/* n bytes take values the decoder does not know; false when the limit is reached: what is there would be
+ * stale */
+bool mem_forget(struct mem *m, uint64_t addr, uint64_t n);
 
 /* ---- cfi.c: callers of the first traced instruction ---------------------------------------- */
 
@@ -187,6 +193,8 @@ void sym_free(struct sym *s);
 const struct modrec *sym_module(const struct proc *p, uint64_t ip);
 /* function that contains ip: its map's name, else the ELF's; NULL if unknown. *start: run time */
 const char *sym_function(struct sym *s, const struct proc *p, uint64_t ip, uint64_t *start);
+/* function of a block of a module's map */
+const char *sym_group(struct sym *s, const struct modrec *rec, uint32_t block, uint64_t *start);
 /* "module+0xoff function+0xoff file:line" (what is known of it) */
 const char *sym_text(struct sym *s, const struct proc *p, uint64_t ip, bool line, char *buf, size_t n);
 
@@ -195,6 +203,8 @@ const char *sym_text(struct sym *s, const struct proc *p, uint64_t ip, bool line
 struct walk_opts {
 	bool blocks; /* also give a record of kind WALK_BLOCK before each block's accesses */
 	bool verify; /* explain differences */
+	bool why; /* count the log's bytes by cause and place: walk_result.why_at */
+	bool counts; /* give walk_result.block */
 	uint64_t memory; /* bound of shadow memory, bytes */
 };
 #define WALK_BLOCK 0xff /* kind: ip = first instruction, addr = const uint8_t * to lengths, size = number */
@@ -204,6 +214,18 @@ enum walk_end { WALK_EXIT, WALK_STOP, WALK_LOG_ENDS, WALK_LOST, WALK_CLOSED, WAL
 struct walk_place { /* a place after which opaque code ran */
 	uint64_t ip; /* of the block that left */
 	uint64_t count;
+};
+
+struct walk_block { /* a block that ran, with all its accesses */
+	const struct modrec *rec;
+	uint32_t block; /* index in rec->map */
+	uint64_t count, accesses;
+};
+
+struct walk_why { /* the log's bytes written by a block, marks that lead to it included */
+	uint64_t ip;
+	uint64_t bytes[SEM_NWHY]; /* enum sem_why */
+	uint64_t logs; /* reads, marks aside */
 };
 
 struct walk_diff {
@@ -217,6 +239,10 @@ struct walk_result {
 	char why[500]; /* WALK_LOST, WALK_LOG_ENDS */
 	struct walk_place *place;
 	uint32_t nplace;
+	struct walk_block *block;
+	uint32_t nblock;
+	struct walk_why *why_at; /* a block may appear more than once */
+	uint32_t nwhy;
 	struct walk_diff diff[8];
 	uint32_t ndiff;
 	uint64_t unexpected; /* RUN_EV_UNEXPECTED events */

@@ -46,12 +46,16 @@ static bool code_passes(struct filter *f, const struct ptrace_rec *r)
 	return c->yes;
 }
 
+bool filter_any(const struct filter *f)
+{
+	return f->by_addr || f->module || f->function || f->from || f->to != UINT64_MAX;
+}
+
 size_t filter_batch(struct filter *f, struct ptrace_rec *rec, size_t n, bool *stop)
 {
-	bool all = !f->by_addr && !f->module && !f->function;
 	size_t k = 0;
 
-	if (all && !f->from && f->to == UINT64_MAX)
+	if (!filter_any(f))
 		return n;
 	for (size_t i = 0; i < n; i++) {
 		const struct ptrace_rec *r = &rec[i];

@@ -39,6 +39,7 @@ static const char usage[] =
 	"      --module=NAME, --function=NAME   only instructions in it\n"
 	"      --summary         counts, footprint, functions, what ran untraced\n"
 	"      --json            the summary as JSON\n"
+	"      --log-causes      with them: what the log's bytes are for, and which functions wrote them\n"
 	"      --list            processes, threads, modules\n"
 	"      --ranges          traced code, START END MODULE a line\n"
 	"      --verify          compare with the addresses a verify run logged\n"
@@ -113,16 +114,29 @@ enum {
 	O_LIST,
 	O_RANGES,
 	O_VERIFY,
-	O_MEMORY
+	O_MEMORY,
+	O_CAUSES
 };
 
-static const struct option options[] = {
-	{"format", 1, NULL, 'f'},	 {"output", 1, NULL, 'o'},	{"symbols", 0, NULL, 's'},
-	{"from", 1, NULL, O_FROM},	 {"to", 1, NULL, O_TO},		{"threads", 1, NULL, O_THREADS},
-	{"addr", 1, NULL, O_ADDR},	 {"module", 1, NULL, O_MODULE}, {"function", 1, NULL, O_FUNCTION},
-	{"summary", 0, NULL, O_SUMMARY}, {"json", 0, NULL, O_JSON},	{"list", 0, NULL, O_LIST},
-	{"ranges", 0, NULL, O_RANGES},	 {"verify", 0, NULL, O_VERIFY}, {"memory", 1, NULL, O_MEMORY},
-	{"help", 0, NULL, 'h'},		 {"version", 0, NULL, 'V'},	{NULL, 0, NULL, 0}};
+static const struct option options[] = {{"format", 1, NULL, 'f'},
+					{"output", 1, NULL, 'o'},
+					{"symbols", 0, NULL, 's'},
+					{"from", 1, NULL, O_FROM},
+					{"to", 1, NULL, O_TO},
+					{"threads", 1, NULL, O_THREADS},
+					{"addr", 1, NULL, O_ADDR},
+					{"module", 1, NULL, O_MODULE},
+					{"function", 1, NULL, O_FUNCTION},
+					{"summary", 0, NULL, O_SUMMARY},
+					{"json", 0, NULL, O_JSON},
+					{"list", 0, NULL, O_LIST},
+					{"ranges", 0, NULL, O_RANGES},
+					{"verify", 0, NULL, O_VERIFY},
+					{"memory", 1, NULL, O_MEMORY},
+					{"log-causes", 0, NULL, O_CAUSES},
+					{"help", 0, NULL, 'h'},
+					{"version", 0, NULL, 'V'},
+					{NULL, 0, NULL, 0}};
 
 /* -1 to go on, else the exit status */
 static int parse(struct job *j, int argc, char **argv)
@@ -173,6 +187,9 @@ static int parse(struct job *j, int argc, char **argv)
 			break;
 		case O_VERIFY:
 			j->verify = true;
+			break;
+		case O_CAUSES:
+			j->walk.why = true;
 			break;
 		case O_MEMORY:
 			ok = size_arg(optarg, &j->walk.memory);
@@ -382,6 +399,11 @@ static int run(struct job *j)
 
 		if (j->summary || j->json || j->verify)
 			j->stats = stats_new(j->run);
+		if (j->stats)
+			j->stats->some = filter_any(&j->filter);
+		j->walk.counts = j->summary || j->json;
+		if (j->stats)
+			j->stats->why = j->walk.why;
 		k = decode(j);
 		rc = k ? k : rc;
 		if (j->stats && rc == PTRACE_PARTIAL && j->stats->complete) {

@@ -63,25 +63,6 @@ static int check_sections(struct map *m, struct ptrace_error *e)
 	return 0;
 }
 
-static int check_tables(struct map *m, struct ptrace_error *e)
-{
-	for (uint32_t i = 0; i < m->nblock; i++) {
-		const struct map_block *b = &m->block[i];
-
-		if (b->ops >= m->nop || b->insn > m->ninsnlen || b->ninsn > m->ninsnlen - b->insn)
-			return err_set(e, PTRACE_BAD, "%s: block %u is inconsistent", m->path, i);
-	}
-	for (uint32_t i = 0; i < m->nleader; i++)
-		if (m->leader[i].ops >= m->nop || (i && m->leader[i].vaddr < m->leader[i - 1].vaddr))
-			return err_set(e, PTRACE_BAD, "%s: leader %u is inconsistent", m->path, i);
-	for (uint32_t i = 0; i < m->nro; i++)
-		if (m->ro[i].off > m->nrobytes || m->ro[i].size > m->nrobytes - m->ro[i].off)
-			return err_set(e, PTRACE_BAD, "%s: read-only data %u is inconsistent", m->path, i);
-	if (m->nstrings && m->strings[m->nstrings - 1])
-		return err_set(e, PTRACE_BAD, "%s: the names are not terminated", m->path);
-	return 0;
-}
-
 #define SECT(field, count, s)                                                                                \
 	do {                                                                                                 \
 		m->field = (const void *)(base + m->head->sect[s].off);                                      \
@@ -105,7 +86,7 @@ int map_parse(struct map *m, const uint8_t *base, size_t size, struct ptrace_err
 	SECT(ro, nro, MAP_RODATA);
 	SECT(robytes, nrobytes, MAP_ROBYTES);
 	SECT(strings, nstrings, MAP_STRINGS);
-	return check_tables(m, e);
+	return map_check(m, e);
 }
 
 struct map *map_open(const char *path, struct ptrace_error *e)
@@ -213,12 +194,15 @@ const struct map_block *map_block_at(struct map *m, uint32_t vaddr)
 
 uint32_t map_block_of(const struct map *m, uint32_t op)
 {
-	for (int hops = 0; hops < 64 && op < m->nop; hops++) {
-		if (m->op[op].op == SEM_BLOCK)
-			return (uint64_t)m->op[op].imm < m->nblock ? (uint32_t)m->op[op].imm : NONE32;
-		op = m->op[op].op == SEM_JMP ? SEM_TAKEN(m->op[op].imm) : op + 1;
+	if (!map_begins(m, op))
+		return NONE32;
+	for (; m->op[op].op != SEM_BLOCK; op++) {
+		if (m->op[op].op == SEM_JMP)
+			return (uint32_t)m->op[SEM_TAKEN(m->op[op].imm)].imm;
+		if (m->op[op].op == SEM_HALT || m->op[op].op == SEM_JMPX)
+			return NONE32;
 	}
-	return NONE32;
+	return (uint32_t)m->op[op].imm;
 }
 
 const char *map_group_name(const struct map *m, uint32_t group)

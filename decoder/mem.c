@@ -180,16 +180,18 @@ bool mem_store(struct mem *m, uint64_t addr, uint32_t w, uint64_t val)
 	return true;
 }
 
-void mem_forget(struct mem *m, uint64_t addr, uint64_t n)
+bool mem_forget(struct mem *m, uint64_t addr, uint64_t n)
 {
 	if (!m->used)
-		return;
+		return true;
 	for (; n; n--, addr++) {
 		struct page *p = find(m, addr & -PAGE);
 
 		if (!p)
 			p = make(m, addr & -PAGE);
-		if (p)
-			p->valid[addr % PAGE / 64] &= ~(1ull << (addr % 64));
+		if (!p)
+			return false;
+		p->valid[addr % PAGE / 64] &= ~(1ull << (addr % 64));
 	}
+	return true;
 }

@@ -64,8 +64,17 @@ struct filter {
 		bool yes;
 	} cache[256];
 };
+bool filter_any(const struct filter *f); /* may drop something */
 /* keeps what passes, in place; returns how many; *stop when nothing more can pass */
 size_t filter_batch(struct filter *f, struct ptrace_rec *rec, size_t n, bool *stop);
+
+/* ---- foot.c: lines and pages touched ---------------------------------------------------------- */
+
+struct foot;
+struct foot *foot_new(void);
+void foot_free(struct foot *f);
+void foot_batch(struct foot *f, const struct ptrace_rec *rec, size_t n);
+void foot_count(const struct foot *f, uint64_t *lines, uint64_t *pages, bool *all);
 
 /* ---- stats.c, report.c ------------------------------------------------------------------------- */
 
@@ -73,8 +82,8 @@ struct fcount {
 	const char *name;
 	const struct modrec *rec;
 	uint64_t start, count, opaque;
+	uint64_t log; /* bytes it logged, with --log-causes */
 };
-struct foot;
 struct stats {
 	struct ptrace_run *run;
 	struct ptrace_stats st;
@@ -87,15 +96,23 @@ struct stats {
 		uint32_t tid;
 	} * ic;
 	struct foot *foot;
+	bool some; /* only records that pass a filter count */
 	bool complete;
 	char reason[520]; /* first reason why not */
 	uint64_t unexpected;
+	bool why; /* --log-causes: */
+	uint64_t why_bytes[SEM_NWHY];
+	struct wblock {
+		const struct modrec *rec;
+		uint64_t vaddr, total, bytes[SEM_NWHY];
+	} * wblock; /* blocks that log, in no order until reported */
+	uint32_t nwblock, capwblock;
 };
 struct stats *stats_new(struct ptrace_run *r);
 void stats_free(struct stats *s);
 void stats_batch(struct stats *s, const struct ptrace_rec *rec, size_t n);
-void stats_thread(struct stats *s, struct proc *p, const struct walk_result *res); /* opaque places */
-void stats_footprint(const struct stats *s, uint64_t *lines, uint64_t *pages, bool *all);
+void stats_thread(struct stats *s, struct proc *p, const struct walk_result *res); /* at its end */
+void stats_merge_blocks(struct stats *s); /* one entry a block, heaviest first */
 void report_text(FILE *f, struct stats *s);
 void report_json(FILE *f, struct stats *s);
 void report_list(FILE *f, struct ptrace_run *r);

@@ -22,6 +22,29 @@ static int by_opaque(const void *a, const void *b)
 	return x->opaque < y->opaque ? 1 : x->opaque > y->opaque ? -1 : x->start < y->start ? -1 : 1;
 }
 
+static int by_log(const void *a, const void *b)
+{
+	const struct fcount *x = a, *y = b;
+
+	return x->log < y->log ? 1 : x->log > y->log ? -1 : x->start < y->start ? -1 : 1;
+}
+
+static const char *const why_name[SEM_NWHY] = {
+	[SEM_WHY_OTHER] = "other_value",
+	[SEM_WHY_LOAD] = "loaded_value",
+	[SEM_WHY_ENTRY] = "entry_need",
+	[SEM_WHY_RETURN] = "call_result",
+	[SEM_WHY_JOIN] = "join",
+	[SEM_WHY_ADDRESS] = "address",
+	[SEM_WHY_TARGET] = "target",
+	[SEM_WHY_BRANCH] = "branch",
+	[SEM_WHY_VECTOR] = "vector",
+	[SEM_WHY_VERIFY] = "verify",
+	[SEM_WHY_ENTRY_MARK] = "entry_mark",
+	[SEM_WHY_RETURN_MARK] = "return_mark",
+	[SEM_WHY_SYSCALL_MARK] = "syscall_mark",
+};
+
 static const char *base(const struct modrec *rec)
 {
 	const char *b = rec ? strrchr(rec->path, '/') : NULL;
@@ -64,6 +87,25 @@ static void functions(FILE *f, struct stats *s)
 			fname(&s->fn[i], buf, sizeof(buf)), base(s->fn[i].rec));
 }
 
+static void causes(FILE *f, struct stats *s)
+{
+	const struct ptrace_stats *t = &s->st;
+	double ki = t->instructions ? (double)t->instructions / 1e3 : 1;
+	char buf[40];
+
+	fprintf(f, "\nlog by cause, bytes per 1,000 instructions\n");
+	for (int k = 0; k < SEM_NWHY; k++)
+		if (s->why_bytes[k])
+			fprintf(f, "  %15.2f %5.1f %%  %s\n", (double)s->why_bytes[k] / ki,
+				percent(s->why_bytes[k], t->log_bytes_used), why_name[k]);
+	qsort(s->fn, s->nfn, sizeof(*s->fn), by_log);
+	fprintf(f, "\nfunctions by log bytes per 1,000 instructions of the run\n");
+	for (uint32_t i = 0; i < s->nfn && i < 15 && s->fn[i].log; i++)
+		fprintf(f, "  %15.2f %5.1f %%  %s (%s)\n", (double)s->fn[i].log / ki,
+			percent(s->fn[i].log, t->log_bytes_used), fname(&s->fn[i], buf, sizeof(buf)),
+			base(s->fn[i].rec));
+}
+
 void report_text(FILE *f, struct stats *s)
 {
 	const struct ptrace_stats *t = &s->st;
@@ -71,7 +113,7 @@ void report_text(FILE *f, struct stats *s)
 	uint64_t lines, pages;
 	bool all;
 
-	stats_footprint(s, &lines, &pages, &all);
+	foot_count(s->foot, &lines, &pages, &all);
 	fprintf(f, "run           %s: %u process%s, %u thread%s, %s\n", s->run->dir, s->run->nproc,
 		s->run->nproc == 1 ? "" : "es", s->run->nthread, s->run->nthread == 1 ? "" : "s",
 		s->complete ? "complete" : "NOT complete");
@@ -93,6 +135,8 @@ void report_text(FILE *f, struct stats *s)
 		fprintf(f, "unexpected    %llu entries at places the analysis did not foresee\n",
 			(ull)s->unexpected);
 	functions(f, s);
+	if (s->why)
+		causes(f, s);
 }
 
 static void json_functions(FILE *f, struct stats *s, bool opaque)
@@ -109,13 +153,45 @@ static void json_functions(FILE *f, struct stats *s, bool opaque)
 	}
 }
 
+static void json_causes(FILE *f, struct stats *s)
+{
+	char buf[40];
+
+	fprintf(f, ",\n \"log_by_cause\": {");
+	for (int k = 0; k < SEM_NWHY; k++)
+		fprintf(f, "%s\"%s\": %llu", k ? ", " : "", why_name[k], (ull)s->why_bytes[k]);
+	fprintf(f, "},\n \"log_by_function\": [");
+	qsort(s->fn, s->nfn, sizeof(*s->fn), by_log);
+	for (uint32_t i = 0; i < s->nfn && i < 50 && s->fn[i].log; i++) {
+		fprintf(f, "%s{\"function\": ", i ? ", " : "");
+		json_puts(f, fname(&s->fn[i], buf, sizeof(buf)));
+		fprintf(f, ", \"module\": ");
+		json_puts(f, base(s->fn[i].rec));
+		fprintf(f, ", \"bytes\": %llu}", (ull)s->fn[i].log);
+	}
+	fprintf(f, "],\n \"log_by_block\": [");
+	stats_merge_blocks(s);
+	for (uint32_t i = 0; i < s->nwblock && i < 100; i++) {
+		const struct wblock *b = &s->wblock[i];
+
+		fprintf(f, "%s{\"module\": ", i ? ",\n  " : "");
+		json_puts(f, base(b->rec));
+		fprintf(f, ", \"vaddr\": \"%#llx\", \"bytes\": %llu", (ull)b->vaddr, (ull)b->total);
+		for (int k = 0; k < SEM_NWHY; k++)
+			if (b->bytes[k])
+				fprintf(f, ", \"%s\": %llu", why_name[k], (ull)b->bytes[k]);
+		fprintf(f, "}");
+	}
+	fprintf(f, "]");
+}
+
 void report_json(FILE *f, struct stats *s)
 {
 	const struct ptrace_stats *t = &s->st;
 	uint64_t lines, pages;
 	bool all;
 
-	stats_footprint(s, &lines, &pages, &all);
+	foot_count(s->foot, &lines, &pages, &all);
 	fprintf(f, "{\"run\": ");
 	json_puts(f, s->run->dir);
 	fprintf(f,
@@ -138,7 +214,10 @@ void report_json(FILE *f, struct stats *s)
 	json_functions(f, s, false);
 	fprintf(f, "],\n \"opaque_from\": [");
 	json_functions(f, s, true);
-	fprintf(f, "]}\n");
+	fprintf(f, "]");
+	if (s->why)
+		json_causes(f, s);
+	fprintf(f, "}\n");
 }
 
 static const char *reason_name(uint32_t r)

@@ -1,27 +1,15 @@
 /* SPDX-License-Identifier: MIT
  *
- * stats.c - what a run did: accesses by function, footprint
+ * stats.c - what a run did, by function
  *
- * Both are counted a record at a time, so both have a cache that hits nearly always: the last
- * function an instruction belonged to, by instruction; the last page, by page. The footprint is
- * exact up to MAX_PAGES pages; beyond it is a lower bound and said to be one.
+ * Of a whole run, from the counts of its blocks. When only some records were asked for, by record, with
+ * a cache of the functions that instructions belong to.
  */
 #include <stdlib.h>
 #include <string.h>
 #include "out.h"
 
 #define NIC 8192
-#define MAX_PAGES (8u << 20) /* 16 bytes each, table at most 3/4 full: 256 MiB */
-
-struct page {
-	uint64_t no, lines;
-}; /* lines != 0 where used */
-struct foot {
-	struct page *tab;
-	uint64_t cap, pages;
-	bool full;
-	struct page *last;
-};
 
 struct stats *stats_new(struct ptrace_run *r)
 {
@@ -34,9 +22,7 @@ struct stats *stats_new(struct ptrace_run *r)
 	s->fn = xcalloc(s->capfn, sizeof(*s->fn));
 	s->slot = xcalloc(s->capfn * 2, sizeof(*s->slot));
 	s->nfn = 1; /* 0: unknown code */
-	s->foot = xcalloc(1, sizeof(*s->foot));
-	s->foot->cap = 4096;
-	s->foot->tab = xcalloc(s->foot->cap, sizeof(struct page));
+	s->foot = foot_new();
 	return s;
 }
 
@@ -44,92 +30,31 @@ void stats_free(struct stats *s)
 {
 	if (!s)
 		return;
-	free(s->foot->tab);
-	free(s->foot);
+	foot_free(s->foot);
 	free(s->slot);
 	free(s->fn);
 	free(s->ic);
+	free(s->wblock);
 	free(s);
 }
 
-static struct page *page_slot(const struct foot *f, uint64_t no)
-{
-	uint64_t i = no * 0x9e3779b97f4a7c15ull >> 24 & (f->cap - 1);
-
-	while (f->tab[i].lines && f->tab[i].no != no)
-		i = (i + 1) & (f->cap - 1);
-	return &f->tab[i];
-}
-
-static void foot_grow(struct foot *f)
-{
-	struct page *old = f->tab;
-	uint64_t cap = f->cap;
-
-	f->cap *= 2;
-	f->tab = xcalloc(f->cap, sizeof(*f->tab));
-	for (uint64_t i = 0; i < cap; i++)
-		if (old[i].lines)
-			*page_slot(f, old[i].no) = old[i];
-	free(old);
-	f->last = NULL;
-}
-
-static void touch_line(struct foot *f, uint64_t line)
-{
-	uint64_t no = line >> 6;
-	struct page *p = f->last;
-
-	if (!p || p->no != no) {
-		p = page_slot(f, no);
-		if (!p->lines) {
-			if (f->pages >= MAX_PAGES) {
-				f->full = true;
-				return;
-			}
-			f->pages++;
-			p->no = no;
-			if (f->pages * 4 > f->cap * 3) {
-				p->lines = 1ull << (line & 63);
-				foot_grow(f);
-				return;
-			}
-		}
-		f->last = p;
-	}
-	p->lines |= 1ull << (line & 63);
-}
-
-void stats_footprint(const struct stats *s, uint64_t *lines, uint64_t *pages, bool *all)
-{
-	*lines = 0;
-	for (uint64_t i = 0; i < s->foot->cap; i++)
-		*lines += __builtin_popcountll(s->foot->tab[i].lines);
-	*pages = s->foot->pages;
-	*all = !s->foot->full;
-}
-
-static uint32_t *fn_slot(const struct stats *s, const char *name, const struct modrec *rec, uint64_t start)
+static uint32_t *fn_slot(const struct stats *s, const struct modrec *rec, uint64_t start)
 {
 	uint32_t mask = s->capfn * 2 - 1;
 	uint32_t i = (start ^ (uintptr_t)rec) * 0x9e3779b97f4a7c15ull >> 32 & mask;
 
 	while (s->slot[i] && (s->fn[s->slot[i]].rec != rec || s->fn[s->slot[i]].start != start))
 		i = (i + 1) & mask;
-	(void)name;
 	return &s->slot[i];
 }
 
-static uint32_t function_of(struct stats *s, const struct proc *p, uint64_t ip)
+static uint32_t function_at(struct stats *s, const struct modrec *rec, const char *name, uint64_t start)
 {
-	const struct modrec *rec = sym_module(p, ip);
-	uint64_t start;
-	const char *name = sym_function(s->run->sym, p, ip, &start);
 	uint32_t *at;
 
 	if (!rec)
 		return 0;
-	at = fn_slot(s, name, rec, start);
+	at = fn_slot(s, rec, start);
 	if (*at)
 		return *at;
 	if (s->nfn == s->capfn) {
@@ -138,21 +63,27 @@ static uint32_t function_of(struct stats *s, const struct proc *p, uint64_t ip)
 		free(s->slot);
 		s->slot = xcalloc(s->capfn * 2, sizeof(*s->slot));
 		for (uint32_t i = 1; i < s->nfn; i++)
-			*fn_slot(s, s->fn[i].name, s->fn[i].rec, s->fn[i].start) = i;
-		at = fn_slot(s, name, rec, start);
+			*fn_slot(s, s->fn[i].rec, s->fn[i].start) = i;
+		at = fn_slot(s, rec, start);
 	}
-	s->fn[s->nfn] = (struct fcount){name, rec, start, 0, 0};
+	s->fn[s->nfn] = (struct fcount){.name = name, .rec = rec, .start = start};
 	return *at = s->nfn++;
 }
 
-void stats_batch(struct stats *s, const struct ptrace_rec *rec, size_t n)
+static uint32_t function_of(struct stats *s, const struct proc *p, uint64_t ip)
 {
-	struct foot *f = s->foot;
+	const struct modrec *rec = sym_module(p, ip);
+	uint64_t start;
+	const char *name = sym_function(s->run->sym, p, ip, &start);
 
+	return function_at(s, rec, name, start);
+}
+
+static void by_record(struct stats *s, const struct ptrace_rec *rec, size_t n)
+{
 	for (size_t i = 0; i < n; i++) {
 		const struct ptrace_rec *r = &rec[i];
 		struct icache *c = &s->ic[(r->ip ^ r->ip >> 13) % NIC];
-		uint64_t line = r->addr >> 6, last;
 
 		if (r->kind == WALK_BLOCK)
 			continue;
@@ -162,13 +93,103 @@ void stats_batch(struct stats *s, const struct ptrace_rec *rec, size_t n)
 			c->tid = r->tid;
 		}
 		s->fn[c->fn].count++;
-		if (r->kind == PTRACE_P || !r->size)
-			continue;
-		last = (r->addr + r->size - 1) >> 6;
-		do
-			touch_line(f, line);
-		while (line++ != last);
 	}
+}
+
+void stats_batch(struct stats *s, const struct ptrace_rec *rec, size_t n)
+{
+	foot_batch(s->foot, rec, n);
+	if (s->some)
+		by_record(s, rec, n);
+}
+
+/* Blocks of a group are neighbours: its name is looked up once. A group without one may be several
+ * functions of the ELF file. */
+static void by_block_counts(struct stats *s, const struct walk_result *res)
+{
+	const struct modrec *rec = NULL;
+	uint32_t group = NONE32, fn = 0;
+
+	for (uint32_t i = 0; i < res->nblock; i++) {
+		const struct walk_block *b = &res->block[i];
+		uint32_t g = b->rec->map->block[b->block].group;
+
+		if (b->rec != rec || g != group || !map_group_name(rec->map, g)) {
+			uint64_t start;
+			const char *name = sym_group(s->run->sym, b->rec, b->block, &start);
+
+			fn = function_at(s, b->rec, name, start);
+			rec = b->rec;
+			group = g;
+		}
+		s->fn[fn].count += b->accesses;
+	}
+}
+
+static void add_block(struct stats *s, const struct proc *p, const struct walk_why *why)
+{
+	const struct modrec *rec = sym_module(p, why->ip);
+	struct wblock *b;
+
+	if (s->nwblock == s->capwblock) {
+		s->capwblock = s->capwblock ? s->capwblock * 2 : 1024;
+		s->wblock = xrealloc(s->wblock, s->capwblock, sizeof(*s->wblock));
+	}
+	b = &s->wblock[s->nwblock++];
+	*b = (struct wblock){.rec = rec, .vaddr = why->ip - (rec ? rec->m.bias : 0)};
+	for (int k = 0; k < SEM_NWHY; k++) {
+		b->bytes[k] = why->bytes[k];
+		b->total += why->bytes[k];
+	}
+}
+
+static void stats_causes(struct stats *s, struct proc *p, const struct walk_result *res)
+{
+	for (uint32_t i = 0; i < res->nwhy; i++) {
+		struct fcount *fn = &s->fn[function_of(s, p, res->why_at[i].ip)];
+
+		add_block(s, p, &res->why_at[i]);
+		for (int k = 0; k < SEM_NWHY; k++) {
+			s->why_bytes[k] += res->why_at[i].bytes[k];
+			fn->log += res->why_at[i].bytes[k];
+		}
+	}
+}
+
+static int by_block(const void *a, const void *b)
+{
+	const struct wblock *x = a, *y = b;
+	const char *p = x->rec ? x->rec->path : "", *q = y->rec ? y->rec->path : "";
+	int c = strcmp(p, q);
+
+	return c ? c : x->vaddr < y->vaddr ? -1 : x->vaddr > y->vaddr;
+}
+
+static int by_total(const void *a, const void *b)
+{
+	const struct wblock *x = a, *y = b;
+
+	return x->total < y->total ? 1 : x->total > y->total ? -1 : by_block(a, b);
+}
+
+void stats_merge_blocks(struct stats *s)
+{
+	uint32_t n = 0;
+
+	if (!s->nwblock)
+		return;
+	qsort(s->wblock, s->nwblock, sizeof(*s->wblock), by_block);
+	for (uint32_t i = 0; i < s->nwblock; i++) {
+		if (!n || by_block(&s->wblock[n - 1], &s->wblock[i])) {
+			s->wblock[n++] = s->wblock[i];
+			continue;
+		}
+		s->wblock[n - 1].total += s->wblock[i].total;
+		for (int k = 0; k < SEM_NWHY; k++)
+			s->wblock[n - 1].bytes[k] += s->wblock[i].bytes[k];
+	}
+	s->nwblock = n;
+	qsort(s->wblock, n, sizeof(*s->wblock), by_total);
 }
 
 void stats_thread(struct stats *s, struct proc *p, const struct walk_result *res)
@@ -178,5 +199,8 @@ void stats_thread(struct stats *s, struct proc *p, const struct walk_result *res
 
 		s->fn[fn].opaque += res->place[i].count;
 	}
+	if (!s->some)
+		by_block_counts(s, res);
+	stats_causes(s, p, res);
 	s->unexpected += res->unexpected;
 }

@@ -13,10 +13,17 @@
 #include <unistd.h>
 #include "dec.h"
 
+struct esym { /* a function in an ELF file's symbol table; run-time address */
+	uint64_t addr, size;
+	const char *name;
+};
+
 struct elf_use { /* an ELF file opened for names */
 	const struct modrec *rec;
 	Dwfl *dwfl;
 	Dwfl_Module *mod;
+	struct esym *sym; /* by address */
+	uint32_t nsym;
 };
 
 struct sym {
@@ -37,9 +44,11 @@ void sym_free(struct sym *s)
 {
 	if (!s)
 		return;
-	for (uint32_t i = 0; i < s->nuse; i++)
+	for (uint32_t i = 0; i < s->nuse; i++) {
 		if (s->use[i].dwfl)
 			dwfl_end(s->use[i].dwfl);
+		free(s->use[i].sym);
+	}
 	free(s->use);
 	free(s);
 }
@@ -82,48 +91,111 @@ static Dwfl_Module *open_elf(const struct modrec *rec, Dwfl **dwfl)
 	return mod;
 }
 
-static Dwfl_Module *elf_of(struct sym *s, const struct modrec *rec)
+static int by_addr(const void *a, const void *b)
+{
+	const struct esym *x = a, *y = b;
+
+	if (x->addr != y->addr)
+		return x->addr < y->addr ? -1 : 1;
+	return x->size < y->size ? -1 : x->size > y->size ? 1 : strcmp(x->name, y->name);
+}
+
+/* All functions at once: libdw looks a name up by going through the whole table. */
+static void read_symbols(struct elf_use *u)
+{
+	int n = u->mod ? dwfl_module_getsymtab(u->mod) : 0;
+
+	u->sym = n > 0 ? xcalloc(n, sizeof(*u->sym)) : NULL;
+	for (int i = 0; i < n; i++) {
+		GElf_Sym sym;
+		GElf_Word shndx;
+		GElf_Addr addr;
+		const char *name = dwfl_module_getsym_info(u->mod, i, &sym, &addr, &shndx, NULL, NULL);
+		unsigned type = GELF_ST_TYPE(sym.st_info);
+
+		if (name && *name && sym.st_shndx != SHN_UNDEF &&
+		    (type == STT_FUNC || type == STT_GNU_IFUNC || type == STT_NOTYPE))
+			u->sym[u->nsym++] = (struct esym){addr, sym.st_size, name};
+	}
+	if (u->nsym)
+		qsort(u->sym, u->nsym, sizeof(*u->sym), by_addr);
+}
+
+static struct elf_use *elf_of(struct sym *s, const struct modrec *rec)
 {
 	struct elf_use *u;
 
 	for (uint32_t i = 0; i < s->nuse; i++)
 		if (s->use[i].rec == rec)
-			return s->use[i].mod;
+			return &s->use[i];
 	s->use = xrealloc(s->use, s->nuse + 1, sizeof(*s->use));
 	u = &s->use[s->nuse++];
+	memset(u, 0, sizeof(*u));
 	u->rec = rec;
 	u->mod = open_elf(rec, &u->dwfl);
-	return u->mod;
+	read_symbols(u);
+	return u;
+}
+
+/* The function that ip is in: the nearest before it whose size says so, else a label without a size that
+ * no other function follows. Functions nest at most in each other's aliases and parts, hence NEAR. */
+#define NEAR 16
+static const char *elf_function(const struct elf_use *u, uint64_t ip, uint64_t *start)
+{
+	uint32_t lo = 0, hi = u->nsym;
+
+	while (lo < hi) {
+		uint32_t mid = lo + (hi - lo) / 2;
+
+		if (u->sym[mid].addr <= ip)
+			lo = mid + 1;
+		else
+			hi = mid;
+	}
+	hi = lo;
+	for (uint32_t i = lo; i-- && lo - i <= NEAR;)
+		if (ip - u->sym[i].addr < u->sym[i].size) {
+			hi = i + 1;
+			break;
+		}
+	if (!hi || (hi == lo && u->sym[hi - 1].size && ip - u->sym[hi - 1].addr >= u->sym[hi - 1].size))
+		return NULL;
+	*start = u->sym[hi - 1].addr;
+	return u->sym[hi - 1].name;
+}
+
+/* The map's name, else the ELF's at ip. */
+static const char *group_name(struct sym *s, const struct modrec *rec, const struct map_block *b, uint64_t ip,
+			      uint64_t *start)
+{
+	const char *name = NULL;
+
+	*start = 0;
+	if (b) {
+		name = map_group_name(rec->map, b->group);
+		*start = b->group < rec->map->ngroup ? rec->m.bias + rec->map->group[b->group].vaddr : 0;
+	}
+	return name || !s ? name : elf_function(elf_of(s, rec), ip, start);
+}
+
+const char *sym_group(struct sym *s, const struct modrec *rec, uint32_t block, uint64_t *start)
+{
+	const struct map_block *b = &rec->map->block[block];
+
+	return group_name(s, rec, b, rec->m.bias + b->vaddr, start);
 }
 
 const char *sym_function(struct sym *s, const struct proc *p, uint64_t ip, uint64_t *start)
 {
 	const struct modrec *rec = sym_module(p, ip);
-	const char *name = NULL;
-	Dwfl_Module *elf;
-	GElf_Off off;
-	GElf_Sym sym;
+	const struct map_block *b = NULL;
 
 	*start = 0;
 	if (!rec)
 		return NULL;
-	if (rec->map && ip - rec->m.bias <= UINT32_MAX) {
-		const struct map_block *b = map_block_at(rec->map, (uint32_t)(ip - rec->m.bias));
-
-		if (b) {
-			name = map_group_name(rec->map, b->group);
-			*start = b->group < rec->map->ngroup ? rec->m.bias + rec->map->group[b->group].vaddr
-							     : 0;
-		}
-	}
-	if (name || !s)
-		return name;
-	elf = elf_of(s, rec);
-	if (elf)
-		name = dwfl_module_addrinfo(elf, ip, &off, &sym, NULL, NULL, NULL);
-	if (name)
-		*start = ip - off;
-	return name;
+	if (rec->map && ip - rec->m.bias <= UINT32_MAX)
+		b = map_block_at(rec->map, (uint32_t)(ip - rec->m.bias));
+	return group_name(s, rec, b, ip, start);
 }
 
 const char *sym_text(struct sym *s, const struct proc *p, uint64_t ip, bool line, char *buf, size_t n)
@@ -145,7 +217,7 @@ const char *sym_text(struct sym *s, const struct proc *p, uint64_t ip, bool line
 	if (fn && at < n)
 		at += snprintf(buf + at, n - at, " %s+%#llx", fn, (unsigned long long)(ip - start));
 	if (line && s && at < n) {
-		Dwfl_Module *elf = elf_of(s, rec);
+		Dwfl_Module *elf = elf_of(s, rec)->mod;
 		Dwfl_Line *l = elf ? dwfl_module_getsrc(elf, ip) : NULL;
 
 		src = l ? dwfl_lineinfo(l, NULL, &no, NULL, NULL, NULL) : NULL;

@@ -11,23 +11,30 @@
 #include <string.h>
 #include "walk.h"
 
-uint64_t here(const struct walker *w)
+const struct map_block *block_here(const struct walker *w)
 {
 	uint32_t i;
 
 	if (!w->m || !w->pc)
-		return 0;
+		return NULL;
 	i = w->pc - w->m->code;
 	if (i >= w->m->map->nop)
-		return 0;
+		return NULL;
 	for (;; i--) {
 		const struct sem_op *o = &w->m->map->op[i];
 
 		if (o->op == SEM_BLOCK && (uint64_t)o->imm < w->m->map->nblock)
-			return w->m->bias + w->m->map->block[o->imm].vaddr;
+			return &w->m->map->block[o->imm];
 		if (!i)
-			return 0;
+			return NULL;
 	}
+}
+
+uint64_t here(const struct walker *w)
+{
+	const struct map_block *b = block_here(w);
+
+	return b ? w->m->bias + b->vaddr : 0;
 }
 
 const char *place(struct walker *w, uint64_t ip, char *buf, size_t n)
@@ -58,7 +65,11 @@ int log_ended(struct walker *w)
 		w->end = WALK_EXIT;
 		return 1;
 	}
-
+	if (w->proc->async && !why && log_at_limit(w->log)) {
+		w->res->arg = w->proc->stop_reason;
+		w->end = WALK_STOP;
+		return 1;
+	}
 	snprintf(w->res->why, sizeof(w->res->why), "%s",
 		 why		     ? why
 		 : log_clean(w->log) ? "the stream ends without an end event"
@@ -68,18 +79,26 @@ int log_ended(struct walker *w)
 	return 1;
 }
 
+/* Reads, writes and prefetches of a batch are counted side by side in one word; what WALK_BLOCK adds goes
+ * to the bits above. */
+#define KIND_BITS 21
+#define KIND_MASK ((1ull << KIND_BITS) - 1)
+_Static_assert(PTRACE_R == 0 && PTRACE_W == 1 && PTRACE_P == 2 && WALK_BLOCK % 4 == 3, "shifts in flush");
+_Static_assert(NREC <= KIND_MASK, "a batch cannot overflow");
+
 int flush(struct walker *w)
 {
 	struct ptrace_rec *first = w->buf + REC_KEEP;
 	size_t n = w->out - first, keep = n < REC_KEEP ? n : REC_KEEP;
+	uint64_t kinds = 0;
 
 	if (!n)
 		return 0;
-	for (size_t i = 0; i < n; i++) {
-		w->st->reads += first[i].kind == PTRACE_R;
-		w->st->writes += first[i].kind == PTRACE_W;
-		w->st->prefetches += first[i].kind == PTRACE_P;
-	}
+	for (size_t i = 0; i < n; i++)
+		kinds += 1ull << first[i].kind % 4 * KIND_BITS;
+	w->st->reads += kinds & KIND_MASK;
+	w->st->writes += kinds >> KIND_BITS & KIND_MASK;
+	w->st->prefetches += kinds >> 2 * KIND_BITS & KIND_MASK;
 	/* before the sinks, which may change the batch in place */
 	memcpy(w->buf + REC_KEEP - keep, w->out - keep, keep * sizeof(*first));
 	w->out = first;
@@ -122,8 +141,7 @@ static int start_frames(struct walker *w, const struct run_start *s)
 		}
 		n++;
 	}
-	w->capframe = 1024;
-	w->frame = xcalloc(w->capframe, sizeof(*w->frame));
+	w->start_top = n ? f[n - 1].slot : 0;
 	while (n)
 		w->frame[w->nframe++] = f[--n];
 	return 0;
@@ -179,7 +197,7 @@ static void finish(struct walker *w)
 		if (!flush(w))
 			w->end = end;
 	}
-	w->st->instructions += w->insns;
+	count_finish(w);
 	log_sizes(w->log, &raw, &disk);
 	w->st->log_bytes_raw += raw;
 	w->st->log_bytes_disk += disk;
@@ -213,9 +231,12 @@ int walk_thread(struct proc *p, struct log *log, uint32_t tid, uint16_t index, c
 	w->out = w->buf + REC_KEEP;
 	w->outlim = w->buf + REC_KEEP + NREC - REC_ROOM;
 	w->mem = mem_new(p->start, o->memory);
+	w->capframe = 1024;
+	w->frame = xcalloc(w->capframe, sizeof(*w->frame));
 	if (!begin(w, tid))
 		walk_loop(w);
 	finish(w);
+	why_finish(w);
 	mod_free(w);
 	mem_free(w->mem);
 	free(w->frame);
@@ -228,5 +249,7 @@ int walk_thread(struct proc *p, struct log *log, uint32_t tid, uint16_t index, c
 void walk_result_free(struct walk_result *res)
 {
 	free(res->place);
+	free(res->block);
+	free(res->why_at);
 	memset(res, 0, sizeof(*res));
 }

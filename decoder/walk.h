@@ -8,6 +8,8 @@
  *   walk_mark.c   marks: where control goes when it came from unknown code
  *   walk_frame.c  the call stack
  *   walk_mod.c    modules come and go; run-time address ─▶ place in a map
+ *   walk_why.c    on demand: what the log's bytes are for
+ *   walk_count.c blocks counted by the loop ─▶ instructions, accesses
  *   walk_vec.c    gathers, masks, string instructions, xsave: groups of records
  *
  * Functions that may end the walk return 0 to go on, or nonzero after setting w->end and
@@ -19,7 +21,8 @@
 #include "dec.h"
 
 /* One threaded op: the map's op with its handler. Same index as the map's op; h == 0: not translated
- * yet. SEM_NONE became ZERO where 0 is meant; shifts of scaled operands sit in b's top bits. */
+ * yet. SEM_NONE became ZERO where 0 is meant; shifts of scaled operands sit in b's top bits. imm of a
+ * SEM_BLOCK, and of the second slot of ops that have one: address of the block's struct bcount. */
 struct xop {
 	uint16_t h, dst, a, b;
 	int64_t imm;
@@ -31,11 +34,26 @@ _Static_assert(sizeof(struct xop) == 16, "four to a cache line");
 #define B_REG(b) ((b)&0xfff)
 #define B_SHIFT(b) ((b) >> 12)
 
+/* With walk_opts.why: how often an op that reads the log ran, its own handler, and the bytes of marks that
+ * led to it. */
+struct opcount {
+	uint64_t n, mark;
+	uint32_t h;
+};
+
+/* What a block did. Its fixed records, and so its instructions and bytes of log, follow from n. */
+struct bcount {
+	uint64_t n; /* times begun */
+	uint64_t extra; /* records of SEM_RECVEC, SEM_RECREP, SEM_RECXS */
+};
+
 /* A module as loaded. Kept after unload: frames may still name it. */
 struct inst {
 	const struct modrec *rec;
 	struct map *map;
 	struct xop *code;
+	struct bcount *block; /* as map->block, and one more for ops before any */
+	struct opcount *count; /* as code; NULL unless walk_opts.why */
 	uint64_t bias;
 	bool live;
 };
@@ -55,7 +73,6 @@ struct frame {
 	uint32_t flags, check;
 };
 #define MAX_FRAMES (4u << 20)
-#define NLIMBO 1024
 
 #define LCACHE 4096
 struct lcache {
@@ -77,12 +94,12 @@ struct walker {
 	struct ptrace_rec *out, *outlim;
 	struct ptrace_rec *buf; /* REC_KEEP + NREC */
 	uint32_t tid_kind; /* tid in the position it has in a record */
-	uint64_t insns;
 
 	struct frame *frame;
 	uint32_t nframe, capframe;
-	struct frame *limbo; /* NLIMBO: frames that were jumped over, a ring */
-	uint32_t nlimbo;
+	struct frame *limbo; /* frames that were jumped over, a hash by slot */
+	uint32_t nlimbo, limbocap;
+	uint64_t start_top; /* highest slot of the frames at the start */
 
 	uint64_t expect; /* mirrors tcb.expect */
 	uint64_t maybe; /* if not 0, what expect is instead if the last IJMP was one that may leave */
@@ -119,12 +136,16 @@ int xlat_run(struct walker *w, struct inst *m, struct xop *pc);
 int lost(struct walker *w, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 int log_ended(struct walker *w);
 int flush(struct walker *w); /* hands the batch on */
+const struct map_block *block_here(const struct walker *w); /* the current block, NULL if unknown */
 uint64_t here(const struct walker *w); /* run-time address of the current block, 0 if unknown */
 const char *place(struct walker *w, uint64_t ip, char *buf, size_t n);
 static inline bool need(struct walker *w, size_t n)
 {
 	return (size_t)(w->lim - w->p) >= n || log_need(w->log, &w->p, &w->lim, n);
 }
+
+/* walk_count.c: at the end */
+void count_finish(struct walker *w);
 
 /* walk_mod.c */
 int mod_apply(struct walker *w, uint32_t index);
@@ -141,7 +162,8 @@ void mod_free(struct walker *w);
 int frame_push(struct walker *w, struct inst *m, uint32_t op, uint32_t flags, uint32_t check);
 void frame_push_opaque(struct walker *w, uint64_t slot);
 void frame_drop(struct walker *w, uint64_t rsp); /* those whose slot is below rsp */
-int frame_return(struct walker *w, uint64_t slot, uint64_t target); /* ret; target 0 if unknown */
+int frame_return(struct walker *w, uint64_t slot); /* ret */
+int frame_switch(struct walker *w, uint64_t slot, uint64_t target); /* SEM_RETX */
 void frame_restore(struct walker *w, const struct frame *f);
 int frame_resume(struct walker *w, uint32_t i); /* pops all from i on, goes on at its return site */
 
@@ -158,21 +180,26 @@ int walk_recrep(struct walker *w);
 int walk_recxs(struct walker *w);
 int walk_vchk(struct walker *w, uint64_t back);
 
+/* walk_why.c */
+void why_wrap(struct inst *m, uint32_t from, uint32_t to);
+void why_finish(struct walker *w); /* before mod_free */
+
 /* handlers: enum H_* ------------------------------------------------------------------------ */
 
 /* value ops specialised by width, register-register and register-immediate */
 #define H_VALUE(X)                                                                                           \
 	X(ADD)                                                                                               \
-	X(SUB) X(AND) X(OR) X(XOR) X(MUL) X(SHL) X(SHR) X(SAR) X(CMPEQ) X(FC_ADD) X(FC_SUB) X(FR_ADD)        \
-		X(FR_SUB)
+	X(SUB)                                                                                               \
+	X(AND) X(OR) X(XOR) X(MUL) X(SHL) X(SHR) X(SAR) X(CMPEQ) X(FC_ADD) X(FC_SUB) X(FR_ADD) X(FR_SUB)
 #define H_UNARY(X) X(MOV) X(SX) X(NOT) X(NEG) X(FR_LOGIC)
 #define H_CC(X) X(0) X(1) X(2) X(3) X(4) X(5) X(6) X(7) X(8) X(9) X(10) X(11) X(12) X(13) X(14) X(15)
 #define H_OTHER(X)                                                                                           \
 	X(IMM)                                                                                               \
-	X(LEA) X(SEL) X(GENERIC) X(LOG1) X(LOG2) X(LOG4) X(LOG8) X(LOGSX1) X(LOGSX2) X(LOGSX4) X(REC)        \
-		X(REC_ROOM) X(RECVEC) X(RECREP) X(RECXS) X(VCHK) X(LOAD) X(STORE) X(LOADRO) X(BLOCK)         \
-			X(BLOCKREC) X(JMP) X(JCC_LOG) X(JCC) X(IJMP) X(IJMP_LOG) X(CALL) X(CALLX) X(JMPX)    \
-				X(RET) X(RETX) X(SYSCALL) X(HALT) X(RMARK)
+	X(LEA)                                                                                               \
+	X(SEL) X(GENERIC) X(LOG1) X(LOG2) X(LOG4) X(LOG8) X(LOGSX1) X(LOGSX2) X(LOGSX4) X(REC) X(REC_ROOM)   \
+		X(RECVEC) X(RECREP) X(RECXS) X(VCHK) X(LOAD) X(STORE) X(LOADRO) X(BLOCK) X(BLOCKREC) X(JMP)  \
+			X(JCC_LOG) X(JCC) X(IJMP) X(IJMP_LOG) X(CALL) X(CALLX) X(JMPX) X(RET) X(RETX)        \
+				X(SYSCALL) X(HALT) X(RMARK) X(COUNT)
 
 #define H_W(X, op, form) X(op##_##form##1) X(op##_##form##2) X(op##_##form##4) X(op##_##form##8)
 #define H_E(n) H_##n,

@@ -21,7 +21,7 @@
 #include "sem_eval.h"
 #undef inline
 
-#define SAVE (w->pc = pc, w->p = p, w->lim = lim, w->out = out, w->insns = insns)
+#define SAVE (w->pc = pc, w->p = p, w->lim = lim, w->out = out)
 #define LOAD (pc = w->pc, p = w->p, lim = w->lim, out = w->out, m = w->m, code = m->code, bias = m->bias)
 #define GO goto *tab[pc->h]
 #define NEXT                                                                                                 \
@@ -148,8 +148,10 @@ static int store(struct walker *w, uint64_t addr, unsigned n, uint64_t v)
 	return lost(w, "shadow memory reached its bound (raise --memory)");
 }
 
-static int block_record(struct walker *w, const struct map_block *b)
+static int block_record(struct walker *w, const struct bcount *count)
 {
+	const struct map_block *b = &w->m->map->block[count - w->m->block];
+
 	*w->out++ = (struct ptrace_rec){.ip = w->m->bias + b->vaddr,
 					.size = b->ninsn,
 					.kind = WALK_BLOCK,
@@ -163,7 +165,7 @@ int walk_loop(struct walker *w)
 	static const void *const tab[H_N] = {&&h_XLAT, H_VALUE(L_EV) H_UNARY(L_EU) H_CC(L_EC) H_OTHER(L_E)};
 	uint64_t *const r = w->r;
 	const uint32_t tid = w->tid_kind;
-	uint64_t insns = w->insns, bias, v;
+	uint64_t bias, v;
 	struct xop *pc, *code;
 	const uint8_t *p, *lim;
 	struct ptrace_rec *out;
@@ -247,14 +249,14 @@ h_BLOCK:
 	if (unlikely(out >= w->outlim))
 		SLOW(flush(w));
 	NEED(1); /* what ran after the last byte of a log that just ends is not known */
-	insns += pc->dst;
+	((struct bcount *)(uintptr_t)pc->imm)->n++;
 	NEXT;
 h_BLOCKREC:
 	if (unlikely(out >= w->outlim))
 		SLOW(flush(w));
 	NEED(1);
-	insns += pc->dst;
-	SLOW(block_record(w, &m->map->block[pc->imm]));
+	((struct bcount *)(uintptr_t)pc->imm)->n++;
+	SLOW(block_record(w, (struct bcount *)(uintptr_t)pc->imm));
 	NEXT;
 
 h_JMP:
@@ -327,10 +329,14 @@ h_RET:
 		}
 		GO;
 	}
-	SLOW(frame_return(w, r[SEM_RSP] - 8 - (uint64_t)pc->imm, 0));
+	SLOW(frame_return(w, r[SEM_RSP] - 8 - (uint64_t)pc->imm));
 	GO;
 h_RETX:
-	SLOW(frame_return(w, r[SEM_RSP] - 8 - (uint64_t)pc->imm, r[pc->a]));
+	if (pc->dst) {
+		w->expect = r[SEM_RSP];
+		w->maybe = 0;
+	}
+	SLOW(frame_switch(w, r[SEM_RSP] - 8 - (uint64_t)pc->imm, r[pc->a]));
 	GO;
 h_SYSCALL:
 	SLOW(walk_syscall(w));
@@ -342,6 +348,12 @@ h_HALT:
 	w->left = here(w);
 	SLOW(walk_mark(w));
 	GO;
+h_COUNT: {
+	struct opcount *c = &m->count[pc - code];
+
+	c->n++;
+	goto *tab[c->h];
+}
 h_RMARK:
 	if (likely(lim != p && *p == (uint8_t)pc->imm)) {
 		p++;

@@ -179,6 +179,8 @@ int walk_mark(struct walker *w)
 		    !(w->nframe && w->frame[w->nframe - 1].slot == w->expect))
 			return lost(w, "an entry mark without rsp that could mean two");
 		w->p += n;
+		if (m->count)
+			m->count[s->ops].mark += n;
 		if (kind == RUN_MARK_RESYNC) {
 			frame_drop(w, rd64(w->p - 8));
 			w->r[SEM_RSP] = rd64(w->p - 8);

@@ -41,6 +41,9 @@ int mod_apply(struct walker *w, uint32_t index)
 	m->bias = rec->m.bias;
 	m->live = true;
 	m->code = xcalloc(m->map->nop, sizeof(*m->code));
+	m->block = xcalloc(m->map->nblock + 1, sizeof(*m->block));
+	if (w->o->why)
+		m->count = xcalloc(m->map->nop, sizeof(*m->count));
 	w->inst = xrealloc(w->inst, w->ninst + 1, sizeof(*w->inst));
 	w->inst[w->ninst++] = m;
 	return 0;
@@ -60,6 +63,8 @@ void mod_free(struct walker *w)
 {
 	for (uint32_t i = 0; i < w->ninst; i++) {
 		free(w->inst[i]->code);
+		free(w->inst[i]->block);
+		free(w->inst[i]->count);
 		free(w->inst[i]);
 	}
 	free(w->inst);

@@ -9,6 +9,9 @@
 #include <string.h>
 #include "walk.h"
 
+#define ADDRESSES (1ull << 57) /* bytes a process can have: more elements than that cannot be */
+#define XSAVE_MAX (1u << 20)   /* far above any processor's */
+
 static int put(struct walker *w, uint32_t vip, uint64_t addr, uint32_t size, unsigned kind)
 {
 	*w->out++ = (struct ptrace_rec){.ip = w->m->bias + vip,
@@ -16,8 +19,9 @@ static int put(struct walker *w, uint32_t vip, uint64_t addr, uint32_t size, uns
 					.size = size,
 					.tid = (uint16_t)w->tid_kind,
 					.kind = (uint8_t)kind};
-	if (kind == PTRACE_W)
-		mem_forget(w->mem, addr, size);
+	((struct bcount *)(uintptr_t)w->pc[1].imm)->extra++;
+	if (kind == PTRACE_W && !mem_forget(w->mem, addr, size))
+		return lost(w, "shadow memory reached its bound (raise --memory)");
 	return w->out >= w->outlim ? flush(w) : 0;
 }
 
@@ -132,6 +136,8 @@ int walk_recrep(struct walker *w)
 	dst = o->b == SEM_NONE ? 0 : w->r[o->b];
 	count = w->r[v.count];
 	step = w->r[v.df] ? 0 - (uint64_t)o->w : o->w;
+	if (o->w && count > ADDRESSES / o->w)
+		return lost(w, "a string instruction with a count of %llu", (unsigned long long)count);
 	for (; count; count--, src += step, dst += step) {
 		if (v.kind == SEM_REP_MOVS || v.kind == SEM_REP_LODS || v.kind == SEM_REP_CMPS)
 			if (put(w, ip, src, o->w, PTRACE_R))
@@ -148,17 +154,17 @@ int walk_recrep(struct walker *w)
 /* SDM Vol. 1, 13.4: legacy area and header 576 bytes; then the components, at their CPUID offsets
  * in the standard format, packed in order in the compacted one (13.4.3), where tile data and
  * configuration (17, 18) are aligned to 64. */
-static uint32_t xsave_size(const struct run_start *s, uint64_t rfbm, bool compact)
+static uint64_t xsave_size(const struct run_start *s, uint64_t rfbm, bool compact)
 {
-	uint32_t size = 576;
+	uint64_t size = 576;
 
 	for (int i = 2; i < 63; i++) {
-		uint32_t n = s->xsave_comp[0][i], off = s->xsave_comp[1][i];
+		uint64_t n = s->xsave_comp[0][i], off = s->xsave_comp[1][i];
 
 		if (!(rfbm >> i & 1))
 			continue;
 		if (compact)
-			size = (i >= 17 ? (size + 63) & ~63u : size) + n;
+			size = (i >= 17 ? (size + 63) & ~63ull : size) + n;
 		else if (off + n > size)
 			size = off + n;
 	}
@@ -170,7 +176,7 @@ int walk_recxs(struct walker *w)
 	const struct sem_op *o = op_at(w);
 	const struct start *s = w->proc->start;
 	struct sem_vec v;
-	uint64_t rfbm;
+	uint64_t rfbm, size;
 
 	memcpy(&v, o + 1, sizeof(v));
 	if (v.count >= SEM_NREGS || v.df >= SEM_NREGS || v.kind > SEM_XS_RSTOR)
@@ -178,7 +184,10 @@ int walk_recxs(struct walker *w)
 	if (!s)
 		return lost(w, "the size of an xsave area needs the start state, which is missing");
 	rfbm = ((uint32_t)w->r[v.count] | w->r[v.df] << 32) & s->s.xcr0;
-	return put(w, SEM_REC_IP(o->imm), address(w, o), xsave_size(&s->s, rfbm, v.kind == SEM_XS_SAVEC),
+	size = xsave_size(&s->s, rfbm, v.kind == SEM_XS_SAVEC);
+	if (size > XSAVE_MAX)
+		return lost(w, "an xsave area of %llu bytes: the start state is wrong", (unsigned long long)size);
+	return put(w, SEM_REC_IP(o->imm), address(w, o), (uint32_t)size,
 		   v.kind == SEM_XS_RSTOR ? PTRACE_R : PTRACE_W);
 }
 

@@ -73,20 +73,27 @@ static bool xlat_value(const struct sem_op *o, struct xop *x, const struct inst 
 
 static bool target_ok(const struct inst *m, uint32_t t)
 {
-	return t < m->map->nop;
+	return map_begins(m->map, t);
 }
 
-/* group of the block that op index i belongs to */
-static uint32_t group_of(const struct inst *m, uint32_t i)
+/* index of the block that op index i belongs to, nblock if none */
+static uint32_t block_of(const struct inst *m, uint32_t i)
 {
 	for (;; i--) {
 		const struct sem_op *o = &m->map->op[i];
 
 		if (o->op == SEM_BLOCK)
-			return (uint64_t)o->imm < m->map->nblock ? m->map->block[o->imm].group : NONE32;
+			return (uint64_t)o->imm < m->map->nblock ? (uint32_t)o->imm : m->map->nblock;
 		if (!i)
-			return NONE32;
+			return m->map->nblock;
 	}
+}
+
+static uint32_t group_of(const struct inst *m, uint32_t i)
+{
+	uint32_t b = block_of(m, i);
+
+	return b < m->map->nblock ? m->map->block[b].group : NONE32;
 }
 
 static bool xlat_control(const struct sem_op *o, struct xop *x, const struct inst *m, uint32_t i)
@@ -128,6 +135,7 @@ static bool xlat_control(const struct sem_op *o, struct xop *x, const struct ins
 		return true;
 	case SEM_RETX:
 		x->h = H_RETX;
+		x->dst = o->dst == SEM_RETX_JUMP;
 		return o->a < SEM_NREGS;
 	case SEM_SYSCALL:
 		x->h = H_SYSCALL;
@@ -169,7 +177,10 @@ static bool xlat_rest(const struct walker *w, const struct sem_op *o, struct xop
 	case SEM_RECREP:
 	case SEM_RECXS:
 		x->h = o->op == SEM_RECVEC ? H_RECVEC : o->op == SEM_RECREP ? H_RECREP : H_RECXS;
-		return i + 1 < m->map->nop && o->w <= 15;
+		if (i + 1 >= m->map->nop || o->w > 15)
+			return false;
+		x[1].imm = (intptr_t)&m->block[block_of(m, i)];
+		return true;
 	case SEM_VCHK:
 		x->h = H_VCHK;
 		return true;
@@ -181,7 +192,7 @@ static bool xlat_rest(const struct walker *w, const struct sem_op *o, struct xop
 		if ((uint64_t)o->imm >= m->map->nblock)
 			return false;
 		x->h = w->o->blocks ? H_BLOCKREC : H_BLOCK;
-		x->dst = m->map->block[o->imm].ninsn;
+		x->imm = (intptr_t)&m->block[o->imm];
 		return true;
 	default:
 		return false;
@@ -239,5 +250,7 @@ int xlat_run(struct walker *w, struct inst *m, struct xop *pc)
 			mark_first(x - 1);
 		i += 1 + (o->op == SEM_RECVEC || o->op == SEM_RECREP || o->op == SEM_RECXS);
 	} while (!is_control(o->op));
+	if (m->count)
+		why_wrap(m, pc - m->code, i < m->map->nop ? i : m->map->nop);
 	return 0;
 }

@@ -157,7 +157,7 @@ enum sem_code {
 	SEM_UNK, /* lifter only: dst takes a value the IR does not model */
 	SEM_LOADRO, /* as SEM_LOAD, from memory that cannot change after start: the map's rodata */
 
-	/* --- the log (only in maps) --- */
+	/* --- the log (only in maps). imm = enum sem_why --- */
 	SEM_LOG, /* dst = next w bytes of the stream, zero-extended */
 	SEM_LOGSX, /* dst = next w bytes, sign-extended to 64 */
 
@@ -190,13 +190,36 @@ enum sem_code {
 	SEM_JMPX, /* a jump that leaves the group for an unknown place: a mark follows */
 	SEM_RET, /* return to the caller's frame. rsp has been incremented (by 8 + n) by the
 	                 ops before; a = none, imm = n */
-	SEM_RETX, /* a return that may not be LIFO: a = target run-time address, imm = n */
+	SEM_RETX, /* a return that may not be LIFO: a = target run-time address, imm = n. Or (dst ==
+	             SEM_RETX_JUMP) an indirect jump that leaves on another stack than the group's own; the
+	             copy has set tcb.expect = rsp. Every callee-saved register is known here: none is
+	             taken from a frame */
 	SEM_SYSCALL, /* a syscall mark follows; then to NEXT. rax, rcx, r11 set from the mark */
 	SEM_HALT, /* ud2, hlt, int3: control does not go on here */
 	SEM_RMARK, /* return site of a SEM_CALLX: one byte RUN_MARK_RET | (imm & 0x1f) << 3 */
 };
 
 #define SEM_IJMP_MAY_LEAVE 1
+#define SEM_RETX_JUMP 1
+
+/* Why a value is in the log; for statistics only. Those after SEM_WHY_JOIN follow from the op that
+ * reads the log, and stand in no map. */
+enum sem_why {
+	SEM_WHY_OTHER, /* result of what the IR does not model, or that is not worth computing */
+	SEM_WHY_LOAD, /* a loaded value */
+	SEM_WHY_ENTRY, /* needed at an entry, landing pad or returns-twice site */
+	SEM_WHY_RETURN, /* a call's result, or what it may have changed */
+	SEM_WHY_JOIN, /* at a block's start: known on some ways into it only */
+	SEM_WHY_ADDRESS, /* an effective address */
+	SEM_WHY_TARGET, /* of an indirect jump or a return */
+	SEM_WHY_BRANCH,
+	SEM_WHY_VECTOR, /* masks and indices */
+	SEM_WHY_VERIFY,
+	SEM_WHY_ENTRY_MARK,
+	SEM_WHY_RETURN_MARK,
+	SEM_WHY_SYSCALL_MARK,
+	SEM_NWHY
+};
 
 #define SEM_RECDST(size, kind) ((uint16_t)((size) | (kind) << 14)) /* size < 16384 */
 #define SEM_REC_SIZE(dst) ((dst)&0x3fff)

@@ -193,13 +193,28 @@ static int collect(void *ctx, struct ptrace_rec *r, size_t n)
 	return 0;
 }
 
+/* What the blocks' counts say must be what came out, wherever the walk ended. */
+static void check_counts(void)
+{
+	uint64_t n = 0, want = 0;
+	char line[100];
+
+	for (uint32_t i = 0; i < res.nblock; i++)
+		n += res.block[i].accesses;
+	for (size_t i = 0; i < ngot; i++)
+		want += got[i].kind != WALK_BLOCK;
+	snprintf(line, sizeof(line), "%llu accesses by block, %llu records", (unsigned long long)n,
+		 (unsigned long long)want);
+	check(n == want && st.accesses == want, line);
+}
+
 static enum walk_end go_from(uint32_t start_vaddr, bool blocks_too)
 {
 	struct modrec mod = {
 		.m = {.kind = 1, .bias = BIAS, .lo = BIAS, .hi = BIAS + 0x10000, .site_base = 100}};
 	struct start start = {.s = {.tid = 7, .rip = BIAS + start_vaddr, .xcr0 = 7}};
 	struct proc p = {.pid = 7, .mod = &mod, .nmod = 1, .start = &start};
-	struct walk_opts o = {.blocks = blocks_too};
+	struct walk_opts o = {.blocks = blocks_too, .counts = true};
 	uint8_t *keep;
 	struct log *log = log_mem(stream, nstream, true);
 	enum walk_end end;
@@ -214,6 +229,8 @@ static enum walk_end go_from(uint32_t start_vaddr, bool blocks_too)
 	ngot = 0;
 	walk_result_free(&res);
 	end = walk_thread(&p, log, 7, 0, &o, collect, NULL, &st, &res);
+	if (end != WALK_CANCELLED)
+		check_counts();
 	log_close(log);
 	free(mod.map->by_ops);
 	free(mod.map->by_vaddr);
@@ -257,7 +274,7 @@ static void expect(const char *what, enum walk_end end, enum walk_end want, cons
 static void exit_block(uint32_t vaddr)
 {
 	block(vaddr, 0, 1);
-	op(SEM_SYSCALL, 0, SEM_NONE, SEM_NONE, SEM_NONE, SEM_TARGETS(0, nop));
+	op(SEM_SYSCALL, 0, SEM_NONE, SEM_NONE, SEM_NONE, SEM_TARGETS(0, NONE32));
 }
 
 /* ---- tests ------------------------------------------------------------------------------------ */

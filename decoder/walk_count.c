@@ -1,0 +1,72 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * walk_count.c - what a thread did, from how often each block began
+ *
+ * The loop counts blocks only; instructions and accesses follow from the map, since all of a block
+ * but its string, vector and state-save instructions does the same each time. The one block that the
+ * walk ended in is counted up to there.
+ */
+#include <stdlib.h>
+#include "walk.h"
+
+static uint32_t control_of(const struct map *m, uint32_t op)
+{
+	while (op + 1 < m->nop && (m->op[op].op <= SEM_BLOCK || m->op[op].op == SEM_RMARK))
+		op++;
+	return op;
+}
+
+static uint32_t records(const struct map *m, uint32_t from, uint32_t to)
+{
+	uint32_t n = 0;
+
+	for (; from < to; from++)
+		n += m->op[from].op == SEM_REC;
+	return n;
+}
+
+/* fixed records of block b from pc on that the last time it ran were not reached; 0 if pc is not in it */
+static uint32_t not_reached(const struct walker *w, const struct inst *m, uint32_t b, uint32_t end)
+{
+	uint32_t first = m->map->block[b].ops, at;
+
+	if (m != w->m || !w->pc)
+		return 0;
+	at = w->pc - m->code;
+	/* at its first op, or the SEM_BLOCK behind a mark's: not begun */
+	if (at <= first || at > end || w->pc->h == H_BLOCK || w->pc->h == H_BLOCKREC)
+		return 0;
+	return records(m->map, at, end);
+}
+
+static void block(struct walker *w, const struct inst *m, uint32_t b)
+{
+	struct walk_result *res = w->res;
+	const struct map_block *k = &m->map->block[b];
+	uint32_t end = control_of(m->map, k->ops);
+	struct walk_block *to;
+
+	if (!(res->nblock & (res->nblock + 1)))
+		res->block = xrealloc(res->block, (size_t)res->nblock * 2 + 2, sizeof(*res->block));
+	to = &res->block[res->nblock++];
+	to->rec = m->rec;
+	to->block = b;
+	to->count = m->block[b].n;
+	to->accesses =
+		to->count * records(m->map, k->ops, end) + m->block[b].extra - not_reached(w, m, b, end);
+}
+
+void count_finish(struct walker *w)
+{
+	for (uint32_t i = 0; i < w->ninst; i++) {
+		const struct inst *m = w->inst[i];
+
+		for (uint32_t b = 0; b < m->map->nblock; b++) {
+			if (!m->block[b].n)
+				continue;
+			w->st->instructions += m->block[b].n * m->map->block[b].ninsn;
+			if (w->o->counts)
+				block(w, m, b);
+		}
+	}
+}
