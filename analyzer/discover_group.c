@@ -224,6 +224,25 @@ static int opaque_piece(struct disc *d, const struct piece *p, uint8_t reason)
 	return add_opaque(d, v < end ? v : p->start, end, reason) ? 0 : -1;
 }
 
+/* The few zeros that align a section of code belong to nobody. */
+static void align_gaps(struct disc *d)
+{
+	const struct elf_priv *x = d->x;
+
+	for (uint32_t i = 0; i + 1 < x->text.n; i++) {
+		uint32_t v = x->text.v[i].end, n = x->text.v[i + 1].start - v;
+		const uint8_t *b = n && n < 16 ? elf_at(d->m, v, n) : NULL;
+		bool taken = !b;
+
+		for (uint32_t k = 0; !taken && k < x->data.n; k++)
+			taken = x->data.v[k].start < v + n && x->data.v[k].end > v;
+		for (uint32_t k = 0; !taken && k < n; k++)
+			taken = b[k] || d->il[v + k - d->lo] || (d->st[v + k - d->lo] & ST_DATA);
+		if (!taken)
+			memset(d->m->live_byte + (v - d->lo), AN_BYTE_PAD, n);
+	}
+}
+
 int group_finish(struct disc *d)
 {
 	struct module *m = d->m;
@@ -239,6 +258,7 @@ int group_finish(struct disc *d)
 	m->live_byte = calloc(d->size + 16ull, 1);
 	if (!m->group || !m->live_byte)
 		return -1;
+	align_gaps(d);
 	for (uint32_t i = 0; i < d->piece.n; i++) {
 		struct piece *p = &d->piece.v[i];
 		uint32_t r = disc_root(d, i);

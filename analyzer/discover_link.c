@@ -157,6 +157,7 @@ void elf_close(struct module *m)
 	free(x->fde.v);
 	free(x->text.v);
 	free(x->plt.v);
+	free(x->data.v);
 	free(x->sym.v);
 	free(x->ptr.v);
 	free(x->slot.v);

@@ -81,6 +81,25 @@ static void find_suspects(struct disc *d, uint8_t *mark)
 			d->ijmp.v[i].exact = d->ijmp.v[i].assumed = false;
 }
 
+static bool add_runs(struct disc *d, const uint8_t *mark)
+{
+	bool any = false;
+
+	for (uint32_t i = 0; i < d->piece.n; i++) {
+		const struct piece *p = &d->piece.v[i];
+		uint32_t v = p->start, stop = p->end;
+
+		if (!p->suspect || p->reason || !mark[disc_root(d, i)])
+			continue;
+		while ((v = next_run(d, v, p->end, &stop)) < p->end) {
+			add_run(d, disc_root(d, i), v);
+			any = true;
+			v = stop;
+		}
+	}
+	return any;
+}
+
 void disc_suspects(struct disc *d)
 {
 	uint8_t *mark = calloc(d->piece.n + 1ull, 1);
@@ -94,17 +113,10 @@ void disc_suspects(struct disc *d)
 	for (uint32_t i = 0; i < d->ijmp.n; i++)
 		if (open_jump(d, &d->ijmp.v[i]))
 			mark[disc_root(d, disc_piece(d, d->ijmp.v[i].vaddr))] = 1;
-	for (uint32_t i = 0; i < d->piece.n; i++) {
-		struct piece *p = &d->piece.v[i];
-		uint32_t v = p->start, stop = p->end;
-
-		if (!p->suspect || !mark[disc_root(d, i)])
-			continue;
-		while ((v = next_run(d, v, p->end, &stop)) < p->end) {
-			add_run(d, disc_root(d, i), v);
-			v = stop;
-		}
+	/* what follows the last instruction that a run's start reaches is unreached still */
+	while (add_runs(d, mark) && !d->nomem) {
+		disc_walk(d);
+		disc_join(d);
 	}
 	free(mark);
-	disc_walk(d);
 }

@@ -190,6 +190,8 @@ static int read_sections(struct module *m, const Elf64_Ehdr *eh)
 			x->rseq = r;
 		if (!strcmp(name, ".eh_frame"))
 			x->ehdr = r;
+		if (!(s.sh_flags & SHF_EXECINSTR) && elf_is_text(m, r.start) && !VEC_PUSH(&x->data, r))
+			return -1;
 		if (!(s.sh_flags & SHF_EXECINSTR) || s.sh_type != SHT_PROGBITS ||
 		    !elf_at(m, r.start, s.sh_size))
 			continue;

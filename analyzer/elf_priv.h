@@ -57,6 +57,7 @@ struct elf_priv {
 	VEC(struct elf_fde) fde; /* ascending start */
 	VEC(struct elf_range) text; /* executable sections, or segments when there are none */
 	VEC(struct elf_range) plt; /* sections of 16-byte stubs */
+	VEC(struct elf_range) data; /* sections that are not code, in executable segments */
 	VEC(struct elf_sym) sym; /* defined symbols in text, ascending vaddr */
 	VEC(struct elf_ptr) ptr; /* ascending place */
 	VEC(struct elf_slot) slot; /* ascending place */

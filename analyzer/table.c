@@ -45,8 +45,8 @@ static bool rel_load(struct tctx *t, uint32_t def, const struct consts *label, s
 		return ok;
 	}
 	if (x.in.mnemonic != ZYDIS_MNEMONIC_CDQE && x.op[1].type == ZYDIS_OPERAND_TYPE_MEMORY)
-		return x.op[1].size == 32 && tr_load(t, &x, &x.op[1].mem, def, 4, label,
-						     x.in.mnemonic == ZYDIS_MNEMONIC_MOVSXD, r, 3);
+		return x.op[1].size == 32 && tr_load(t, &x, &x.op[1].mem, def, 4, label, true, r,
+						     3); /* offsets are less than 2 GiB */
 	if (x.in.mnemonic != ZYDIS_MNEMONIC_CDQE && x.op[1].type != ZYDIS_OPERAND_TYPE_REGISTER)
 		return false;
 	return rel_source(t, x.in.mnemonic == ZYDIS_MNEMONIC_CDQE ? 0 : tv_gpr(x.op[1].reg.value), def, label,

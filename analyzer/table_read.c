@@ -189,11 +189,26 @@ static uint32_t read_labels(struct tctx *t, uint64_t base, unsigned size, const 
 bool tr_load(struct tctx *t, const struct dins *x, const ZydisDecodedOperandMem *m, uint32_t i, unsigned size,
 	     const struct consts *label, bool sign, struct result *r, int depth)
 {
+	ZydisDecodedOperandMem swapped;
 	struct consts base;
 	uint64_t max = 0;
 	uint32_t got = 0;
 	int idx = tv_gpr(m->index);
 
+	if (m->scale == 1 && idx >= 0 && tv_gpr(m->base) >= 0) {
+		struct consts other;
+
+		/* which of the two is the table? */
+		tv_consts(t, tv_gpr(m->base), i, &base, 6);
+		tv_consts(t, idx, i, &other, 6);
+		if ((!base.n || base.open) && other.n && !other.open) {
+			swapped = *m;
+			swapped.base = m->index;
+			swapped.index = m->base;
+			m = &swapped;
+			idx = tv_gpr(m->index);
+		}
+	}
 	if (m->index == ZYDIS_REGISTER_NONE && m->base != ZYDIS_REGISTER_RIP &&
 	    m->base != ZYDIS_REGISTER_NONE) {
 		struct defs defs;
