@@ -151,6 +151,40 @@ static long protect(const struct rt_module *m, bool writable)
 	return first;
 }
 
+/* Every page of these sections, the copy and the patched text is going to be touched: have them all at
+ * once, a fault each costs more than the work on it. Where the kernel cannot, the faults come. */
+static void have(uint64_t lo, uint64_t hi, int advice)
+{
+	lo &= ~(RT_PAGE - 1);
+	rt_sc(__NR_madvise, lo, ((hi + RT_PAGE - 1) & ~(RT_PAGE - 1)) - lo, advice);
+}
+
+static void have_sections(const struct rt_module *m)
+{
+	static const uint8_t used[] = {MAP_COPY, MAP_FIXUPS, MAP_PATCHES};
+
+	for (size_t i = 0; i < sizeof(used); i++) {
+		uint64_t at = (uint64_t)m->map + m->map->sect[used[i]].off;
+
+		have(at, at + m->map->sect[used[i]].size, MADV_POPULATE_READ);
+	}
+}
+
+/* the text between patches that are near each other */
+static void have_text(const struct rt_module *m)
+{
+	const uint32_t far = 8 * RT_PAGE;
+	uint64_t n;
+	const struct map_patch *p = rt_map_sect(m->map, MAP_PATCHES, &n, sizeof(*p));
+
+	for (uint64_t i = 0, first = 0; i < n; i++) {
+		if (i + 1 < n && p[i + 1].vaddr - p[i].vaddr < far)
+			continue;
+		have(m->bias + p[first].vaddr, m->bias + p[i].vaddr + patch_len(&p[i]), MADV_POPULATE_WRITE);
+		first = i + 1;
+	}
+}
+
 static int place(struct rt_module *m)
 {
 	uint64_t size = m->map->sect[MAP_COPY].size;
@@ -161,6 +195,10 @@ static int place(struct rt_module *m)
 	m->copy = rt_place_near(m->lo, m->hi, m->copy_size);
 	if (!m->copy)
 		return RUN_MOD_NO_ROOM;
+	if (size >= RT_HUGE)
+		rt_sc(__NR_madvise, m->copy, m->copy_size, MADV_HUGEPAGE);
+	have(m->copy, m->copy + m->copy_size, MADV_POPULATE_WRITE);
+	have_sections(m);
 	memcpy((void *)m->copy, (const uint8_t *)m->map + m->map->sect[MAP_COPY].off, size);
 	memset((void *)(m->copy + size), 0xcc, m->copy_size - size);
 	if (!fix(m) || !patches_ok(m))
@@ -191,6 +229,7 @@ int rt_apply(struct rt_module *m)
 		m->copy = 0;
 		return r;
 	}
+	have_text(m);
 	patch(m);
 	m->patched = true;
 	protect(m, false);

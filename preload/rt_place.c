@@ -9,6 +9,7 @@
  *         mmap area, and the shadows of the sanitizers.
  *   near: copies of text, within ±2 GiB of their module (rel32), as far below it as that
  *         allows; for programs in the low 4 GiB as far above as possible, so that brk has room.
+ *         Large ones are aligned for huge pages.
  */
 #include "rt.h"
 
@@ -64,6 +65,7 @@ uint64_t rt_place_far(uint64_t size, uint64_t align, int fd, int prot, int flags
 
 struct gap {
 	uint64_t from, to, size; /* window for the whole mapping, and its size */
+	uint64_t align;
 	uint64_t last_end; /* end of the mapping before */
 	uint64_t low, high; /* lowest and highest fitting address, 0 if none */
 };
@@ -72,11 +74,12 @@ static void gap_test(struct gap *g, uint64_t lo, uint64_t hi)
 {
 	lo = (lo < g->from ? g->from : lo);
 	hi = hi > g->to ? g->to : hi;
+	lo = (lo + g->align - 1) & ~(g->align - 1);
 	if (lo >= hi || hi - lo < g->size)
 		return;
 	if (!g->low)
 		g->low = lo;
-	g->high = hi - g->size;
+	g->high = (hi - g->size) & ~(g->align - 1);
 }
 
 static bool gap_vma(const struct rt_vma *v, void *arg)
@@ -97,6 +100,7 @@ uint64_t rt_place_near(uint64_t lo, uint64_t hi, uint64_t size)
 	if (size > REACH || hi - lo > REACH)
 		return 0;
 	g.size = (size + RT_PAGE - 1) & ~(RT_PAGE - 1);
+	g.align = size < RT_HUGE ? RT_PAGE : RT_HUGE;
 	g.from = hi > REACH ? hi - REACH : RT_PAGE * 16;
 	g.to = lo + REACH;
 	if (low && g.to > 1ull << 31)

@@ -22,6 +22,14 @@
 #ifndef MADV_DONTNEED
 #define MADV_DONTNEED 4
 #endif
+#ifndef MADV_HUGEPAGE
+#define MADV_HUGEPAGE 14
+#endif
+#ifndef MADV_POPULATE_READ /* Linux 5.14 */
+#define MADV_POPULATE_READ 22
+#define MADV_POPULATE_WRITE 23
+#endif
+#define RT_HUGE (2ull << 20) /* a huge page: what one entry of the third level of page tables maps */
 
 static inline long rt_sc6(long n, long a, long b, long c, long d, long e, long f)
 {
