@@ -5,6 +5,14 @@
  * An entry runs once; a block passes its share on to its successors in equal parts, except that a
  * path that ends in a halt or a call that does not return gets nearly nothing; back edges are
  * left out and a loop runs ten times (at most four levels count). In units of CUT_ONCE.
+ *
+ * Inside of a loop the way out is rare: it is taken once in ten rounds. Behind the loop it is not:
+ * all that went in comes out. So there is a share per level: share k takes the edges that leave
+ * loops of depth up to k as rare, all others as equal; a block's own is that of its depth.
+ *
+ *        depth 1          share 1                share 0
+ *     ┌▶ a ──▶ out        a 1   out (1/10)       a 1    out 1/2
+ *     └─ b                b 9/10                 b 1/2
  */
 #include <stdlib.h>
 #include "cut.h"
@@ -73,27 +81,45 @@ static bool is_dead(const struct freq *f, uint32_t b)
 	return n && !live && flow != FLOW_JCC && flow != FLOW_JMP;
 }
 
-static void spread(const struct freq *f, int64_t *w)
+#define LEVELS 5
+#define STAY 3 /* to 1: a loop goes on */
+
+static uint32_t depth(const struct freq *f, uint32_t b)
+{
+	uint32_t d = f->gr->g->block[b].depth;
+
+	return d < LEVELS ? d : LEVELS - 1;
+}
+
+/* parts of b's share k that the edge to block `to` gets */
+static int64_t parts(const struct freq *f, uint32_t b, uint32_t to, uint32_t k)
+{
+	return depth(f, to) < depth(f, b) && depth(f, to) < k ? 1 : STAY;
+}
+
+static void spread(const struct freq *f, int64_t (*w)[LEVELS])
 {
 	uint32_t *rank = (uint32_t *)f->stack; /* position in postorder: larger is earlier */
 
 	for (uint32_t i = 0; i < f->n; i++)
 		rank[f->order[i]] = i;
 	for (uint32_t i = f->n; i-- > 0;) {
-		uint32_t b = f->order[i], live = 0;
+		uint32_t b = f->order[i];
+		int64_t all[LEVELS] = {0};
 
-		if (f->gr->g->block[b].flags & AN_B_ENTRY)
-			w[b] = CUT_ONCE;
-		for (uint32_t k = 0; k < nsucc(f->gr, b); k++) {
-			uint32_t to = succ(f->gr, b, k);
+		for (uint32_t k = 0; k < LEVELS && (f->gr->g->block[b].flags & AN_B_ENTRY); k++)
+			w[b][k] = CUT_ONCE;
+		for (uint32_t s = 0; s < nsucc(f->gr, b); s++) {
+			uint32_t to = succ(f->gr, b, s);
 
-			live += to != AN_NONE && rank[to] < i && !f->dead[to];
+			for (uint32_t k = 0; k < LEVELS && to != AN_NONE && rank[to] < i && !f->dead[to]; k++)
+				all[k] += parts(f, b, to, k);
 		}
-		for (uint32_t k = 0; k < nsucc(f->gr, b); k++) {
-			uint32_t to = succ(f->gr, b, k);
+		for (uint32_t s = 0; s < nsucc(f->gr, b); s++) {
+			uint32_t to = succ(f->gr, b, s);
 
-			if (to != AN_NONE && rank[to] < i && !f->dead[to])
-				w[to] += w[b] / live;
+			for (uint32_t k = 0; k < LEVELS && to != AN_NONE && rank[to] < i && !f->dead[to]; k++)
+				w[to][k] += w[b][k] * parts(f, b, to, k) / all[k];
 		}
 	}
 }
@@ -104,28 +130,29 @@ int64_t *cut_freq(const struct gr *gr)
 	static const int64_t loop[] = {1, 10, 100, 1000, 10000};
 	uint32_t nb = gr->g->nblock;
 	struct freq f = {.gr = gr};
-	int64_t *w = calloc(nb + 1, sizeof(*w));
+	int64_t *w = calloc(nb + 1, sizeof(*w)), (*share)[LEVELS] = calloc(nb + 1, sizeof(*share));
 
 	f.order = malloc((nb + 1) * sizeof(*f.order));
 	f.seen = calloc(nb + 1, 1);
 	f.dead = calloc(nb + 1, 1);
 	f.stack = malloc((nb + 1) * sizeof(*f.stack));
-	if (w && f.order && f.seen && f.dead && f.stack) {
+	if (w && share && f.order && f.seen && f.dead && f.stack) {
 		for (uint32_t i = 0; i < nb; i++)
 			if (!f.seen[i])
 				search(&f, i);
 		for (uint32_t i = 0; i < f.n; i++)
 			f.dead[f.order[i]] = is_dead(&f, f.order[i]);
-		spread(&f, w);
+		spread(&f, share);
 		for (uint32_t i = 0; i < nb; i++) {
-			uint32_t d = gr->g->block[i].depth;
+			uint32_t d = depth(&f, i);
 
-			w[i] = (w[i] < 2 ? 2 : w[i]) * loop[d > 4 ? 4 : d];
+			w[i] = (share[i][d] < 2 ? 2 : share[i][d]) * loop[d];
 		}
 	} else {
 		free(w);
 		w = NULL;
 	}
+	free(share);
 	free(f.order);
 	free(f.seen);
 	free(f.dead);

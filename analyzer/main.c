@@ -2,10 +2,7 @@
  *
  * main.c - ptrace-analyze: ELF in, map out
  *
- *   options ─▶ elf_open ─▶ discover ─▶ [--stats, --explain, --dump] ─▶ map_write ─▶ rename
- *
- * A map is written under a temporary name and renamed, so that a reader never sees half of one
- * and two analyses of the same module do not disturb each other.
+ *   options ─▶ elf_open ─▶ discover ─▶ [--stats, --explain, --dump] ─▶ map_write
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -153,30 +150,24 @@ static char *cache_path(const struct module *m, const struct options *o)
 
 static int write_map(struct module *m, const struct options *o)
 {
-	char err[256] = "", *path = o->out ? strdup(o->out) : cache_path(m, o), *tmp = NULL;
+	char err[256] = "", *path = o->out ? strdup(o->out) : cache_path(m, o);
 	int rc = EX_OUTPUT;
 
 	if (!path) {
 		fprintf(stderr, "ptrace-analyze: no place for the map: set HOME, or give --cache or -o\n");
 		return EX_OUTPUT;
 	}
-	if ((!o->out && make_dirs(path)) || asprintf(&tmp, "%s.%d.tmp", path, getpid()) < 0) {
+	if (!o->out && make_dirs(path)) {
 		fprintf(stderr, "ptrace-analyze: cannot create the directory of '%s': %s\n", path,
 			strerror(errno));
-	} else if (map_write(m, tmp, o->flags, o->jobs, err, sizeof(err))) {
+	} else if (map_write(m, path, o->flags, o->jobs, err, sizeof(err))) {
 		fprintf(stderr, "ptrace-analyze: cannot write the map of '%s': %s\n", o->file, err);
-		unlink(tmp);
-	} else if (rename(tmp, path)) {
-		fprintf(stderr, "ptrace-analyze: cannot rename '%s' to '%s': %s\n", tmp, path,
-			strerror(errno));
-		unlink(tmp);
 	} else {
 		if (o->print_path)
 			puts(path);
 		rc = EX_OK;
 	}
 	free(path);
-	free(tmp);
 	return rc;
 }
 
@@ -211,9 +202,13 @@ int main(int argc, char **argv)
 		report_dump(m, stdout);
 	if (o.explain && report_explain(m, o.explain, stdout))
 		rc = EX_USAGE;
+	else if (o.explain && report_plan_explain(m, o.explain, o.flags, o.jobs, stdout)) {
+		fprintf(stderr, "ptrace-analyze: cannot plan '%s': out of memory\n", o.file);
+		rc = EX_REFUSED;
+	}
 	if (!rc && (o.out || o.print_path || !(o.stats || o.dump || o.explain)))
 		rc = write_map(m, &o);
-	else if (!rc && o.stats && report_plan(m, o.flags, o.jobs, stdout)) {
+	else if (!rc && o.stats && !o.explain && report_plan(m, o.flags, o.jobs, stdout)) {
 		fprintf(stderr, "ptrace-analyze: cannot plan '%s': out of memory\n", o.file);
 		rc = EX_REFUSED;
 	}

@@ -44,10 +44,11 @@ void pe_log(struct pe *e, uint32_t insn, uint8_t when, uint8_t what, unsigned re
 	e->p->log[e->p->nlog++] = (struct plan_log){insn, when, what, (uint8_t)reg, (uint8_t)w, disp};
 }
 
-void pe_log_reg(struct pe *e, uint32_t insn, uint8_t when, unsigned reg, unsigned w, bool sx, unsigned dst)
+void pe_log_reg(struct pe *e, uint32_t insn, uint8_t when, unsigned reg, unsigned w, bool sx, unsigned dst,
+		enum sem_why why)
 {
 	pe_log(e, insn, when, LOG_REG, reg, w, 0);
-	pe_op(e, sx ? SEM_LOGSX : SEM_LOG, w, dst, SEM_NONE, SEM_NONE, 0);
+	pe_op(e, sx ? SEM_LOGSX : SEM_LOG, w, dst, SEM_NONE, SEM_NONE, why);
 }
 
 void pe_target(struct pe *e, bool next, enum pe_place place, uint32_t arg)

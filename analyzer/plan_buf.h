@@ -26,7 +26,8 @@ struct sem_op *pe_op(struct pe *e, uint8_t code, unsigned w, unsigned dst, unsig
 		     int64_t imm);
 void pe_log(struct pe *e, uint32_t insn, uint8_t when, uint8_t what, unsigned reg, unsigned w, int32_t disp);
 /* the log and the op that reads it: `w` bytes into register dst */
-void pe_log_reg(struct pe *e, uint32_t insn, uint8_t when, unsigned reg, unsigned w, bool sx, unsigned dst);
+void pe_log_reg(struct pe *e, uint32_t insn, uint8_t when, unsigned reg, unsigned w, bool sx, unsigned dst,
+		enum sem_why why);
 /* the last op's TAKEN or NEXT is `place` */
 void pe_target(struct pe *e, bool next, enum pe_place place, uint32_t arg);
 int pe_resolve(struct pe *e);

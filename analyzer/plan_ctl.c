@@ -76,14 +76,18 @@ static void ijmp(struct pe *e, uint32_t bi, uint32_t insn)
 	struct gr *gr = e->gr;
 	enum jumpkind kind = glue_jump(gr->m, gr->g, bi);
 
-	if (kind == JUMP_LEAVES) {
+	if (kind == JUMP_LEAVES && gr_switches(gr, bi)) {
+		pe_log(e, insn, AT_BEFORE, LOG_TARGET, 0, 8, 0);
+		pe_op(e, SEM_LOG, 8, SEM_T0, SEM_NONE, SEM_NONE, SEM_WHY_TARGET);
+		ctl(e, SEM_RETX, SEM_T0)->dst = SEM_RETX_JUMP;
+	} else if (kind == JUMP_LEAVES) {
 		ctl(e, SEM_JMPX, SEM_NONE);
 	} else if (!gr->b[bi].ctl_log) {
-		ctl(e, SEM_IJMP, SEM_T0);
+		ctl(e, SEM_IJMP, SEM_T0)->imm = kind == JUMP_MIXED ? SEM_IJMP_MAY_LEAVE : 0;
 	} else if (kind == JUMP_MIXED) {
 		pe_log(e, insn, AT_BEFORE, LOG_TARGET, 0, 8, 0);
-		pe_op(e, SEM_LOG, 8, SEM_T0, SEM_NONE, SEM_NONE, 0);
-		ctl(e, SEM_IJMP, SEM_T0);
+		pe_op(e, SEM_LOG, 8, SEM_T0, SEM_NONE, SEM_NONE, SEM_WHY_TARGET);
+		ctl(e, SEM_IJMP, SEM_T0)->imm = SEM_IJMP_MAY_LEAVE;
 	} else {
 		pe_log(e, insn, AT_BEFORE, LOG_TARGET, 0, 4, 0);
 		ctl(e, SEM_IJMP_LOG, SEM_NONE);
@@ -112,14 +116,14 @@ static int64_t ret_pops(const struct gr *gr, uint32_t insn)
 	return 0;
 }
 
-static void ret(struct pe *e, uint32_t insn)
+static void ret(struct pe *e, uint32_t bi, uint32_t insn)
 {
-	if (e->gr->g->sum->lifo) {
+	if (!gr_switches(e->gr, bi)) {
 		ctl(e, SEM_RET, SEM_NONE)->imm = ret_pops(e->gr, insn);
 		return;
 	}
 	pe_log(e, insn, AT_BEFORE, LOG_TARGET, 0, 8, 0);
-	pe_op(e, SEM_LOG, 8, SEM_T0, SEM_NONE, SEM_NONE, 0);
+	pe_op(e, SEM_LOG, 8, SEM_T0, SEM_NONE, SEM_NONE, SEM_WHY_TARGET);
 	ctl(e, SEM_RETX, SEM_T0)->imm = ret_pops(e->gr, insn);
 }
 
@@ -149,7 +153,7 @@ void pe_control(struct pe *e, uint32_t bi)
 		call(e, b, insn);
 		break;
 	case FLOW_RET:
-		ret(e, insn);
+		ret(e, bi, insn);
 		break;
 	case FLOW_SYSCALL:
 		ctl(e, SEM_SYSCALL, SEM_NONE);

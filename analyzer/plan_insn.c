@@ -80,7 +80,7 @@ static void log_addresses(struct pe *e, uint32_t i, struct recs *r)
 			return;
 		}
 		pe_log(e, i, AT_BEFORE, LOG_EA, l.reg, 8, l.disp);
-		pe_op(e, SEM_LOG, 8, t, SEM_NONE, SEM_NONE, 0);
+		pe_op(e, SEM_LOG, 8, t, SEM_NONE, SEM_NONE, SEM_WHY_ADDRESS);
 		if (gr->in[i].ea_seg && l.reg == gr->in[i].ea_op)
 			pe_op(e, SEM_LEA, 0, t, t, gr->in[i].ea_seg, 0);
 		r->temp[n] = (uint8_t)t++;
@@ -144,6 +144,14 @@ static void emit_value(struct pe *e, uint32_t k)
 	*pe_op(e, 0, 0, 0, 0, 0, 0) = op;
 }
 
+static enum sem_why why_logged(const struct gr *gr, uint32_t i)
+{
+	for (uint32_t k = gr->in[i].op; k < gr->in[i + 1].op; k++)
+		if (!(gr->note[k].flags & GN_SLOT2) && gr->op[k].op == SEM_LOAD)
+			return gr->note[k].flags & GN_STACK ? SEM_WHY_SLOT : SEM_WHY_LOAD;
+	return SEM_WHY_OTHER;
+}
+
 void pe_insn(struct pe *e, uint32_t i)
 {
 	struct gr *gr = e->gr;
@@ -167,13 +175,13 @@ void pe_insn(struct pe *e, uint32_t i)
 		} else if (gr->note[k].flags & GN_EMIT) {
 			emit_value(e, k);
 		} else if ((gr->note[k].flags & GN_LOG) && (gr->note[k].flags & GN_COUNT)) {
-			pe_log_reg(e, i, AT_AFTER, SEM_RCX, 8, false, op->dst);
+			pe_log_reg(e, i, AT_AFTER, SEM_RCX, 8, false, op->dst, SEM_WHY_OTHER);
 		}
 	}
 	for (uint32_t k = gr->in[i].op; k < gr->in[i + 1].op; k++)
 		if ((gr->note[k].flags & GN_LOG) && !(gr->note[k].flags & GN_COUNT)) {
 			unsigned w = gr_logwidth(gr, i, k, gr->note[k].nw, &sx);
 
-			pe_log_reg(e, i, AT_AFTER, gr->op[k].dst, w, sx, gr->op[k].dst);
+			pe_log_reg(e, i, AT_AFTER, gr->op[k].dst, w, sx, gr->op[k].dst, why_logged(gr, i));
 		}
 }

@@ -22,10 +22,11 @@ bool pe_is_return(const struct gr *gr, uint32_t b)
 static void log_needs(struct pe *e, uint32_t bi, uint8_t when, const struct gr_set *need, uint32_t mask)
 {
 	uint32_t insn = e->gr->g->block[bi].first;
+	enum sem_why why = when == AT_STUB ? SEM_WHY_RETURN : when == AT_BLOCK ? SEM_WHY_JOIN : SEM_WHY_ENTRY;
 
 	for (int r = 0; r < SEM_NGPR; r++)
 		if (mask >> r & 1 && gr_gpr(need, r))
-			pe_log_reg(e, insn, when, r, gr_gpr(need, r), false, r);
+			pe_log_reg(e, insn, when, r, gr_gpr(need, r), false, r, why);
 }
 
 static void entry_program(struct pe *e, uint32_t bi)

@@ -166,7 +166,7 @@ void report_dump(const struct module *m, FILE *f)
 			reason_name[m->opaque[i].reason]);
 }
 
-int report_explain(const struct module *m, const char *where, FILE *f)
+uint32_t report_where(const struct module *m, const char *where)
 {
 	const struct elf_priv *x = elf_priv(m);
 	uint32_t v = AN_NONE;
@@ -180,6 +180,14 @@ int report_explain(const struct module *m, const char *where, FILE *f)
 	for (uint32_t i = 0; v == AN_NONE && i < x->sym.n; i++)
 		if (!strcmp(x->sym.v[i].name, where))
 			v = x->sym.v[i].vaddr;
+	return v;
+}
+
+int report_explain(const struct module *m, const char *where, FILE *f)
+{
+	const struct elf_priv *x = elf_priv(m);
+	uint32_t v = report_where(m, where);
+
 	for (uint32_t i = 0; v != AN_NONE && i < x->home.n; i++)
 		if (v >= x->home.v[i].start && v < x->home.v[i].end) {
 			dump_group(&m->group[x->home.v[i].group], f);

@@ -14,5 +14,8 @@ int report_plan(struct module *m, uint32_t flags, int jobs, FILE *f);
 void report_dump(const struct module *m, FILE *f);
 /* where: symbol name, or vaddr in hex with 0x. -1 and a message when nothing is there */
 int report_explain(const struct module *m, const char *where, FILE *f);
+/* and what its copy would log, and for whom. -1: out of memory */
+int report_plan_explain(struct module *m, const char *where, uint32_t flags, int jobs, FILE *f);
+uint32_t report_where(const struct module *m, const char *where); /* vaddr, AN_NONE if there is none */
 
 #endif

@@ -45,3 +45,26 @@ int report_plan(struct module *m, uint32_t flags, int jobs, FILE *f)
 				(unsigned long long)s.sites[k], s.bytes[k], what[k]);
 	return 0;
 }
+
+int report_plan_explain(struct module *m, const char *where, uint32_t flags, int jobs, FILE *f)
+{
+	uint32_t v = report_where(m, where);
+	struct patches ps = {0};
+	int r = 0;
+
+	if (patch_plan(m, &ps, jobs) || live_module(m, jobs) || plan_summaries(m, jobs))
+		r = -1;
+	patch_free(&ps);
+	for (uint32_t i = 0; r == 0 && i < m->ngroup; i++) {
+		const struct an_group *g = &m->group[i];
+		bool in = false;
+
+		for (uint32_t k = 0; k < g->nrange; k++)
+			in |= v >= g->range[k].start && v < g->range[k].end;
+		if (in && g->reason != MAP_OK)
+			fprintf(f, "opaque: it cannot be patched or planned\n");
+		else if (in)
+			r = plan_explain(f, m, g, flags);
+	}
+	return r;
+}

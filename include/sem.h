@@ -207,6 +207,7 @@ enum sem_code {
 enum sem_why {
 	SEM_WHY_OTHER, /* result of what the IR does not model, or that is not worth computing */
 	SEM_WHY_LOAD, /* a loaded value */
+	SEM_WHY_SLOT, /* loaded from the own frame */
 	SEM_WHY_ENTRY, /* needed at an entry, landing pad or returns-twice site */
 	SEM_WHY_RETURN, /* a call's result, or what it may have changed */
 	SEM_WHY_JOIN, /* at a block's start: known on some ways into it only */
