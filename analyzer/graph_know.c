@@ -13,13 +13,6 @@
 #include <stdlib.h>
 #include "plan.h"
 
-uint8_t gr_flow(const struct gr *gr, uint32_t b)
-{
-	const struct an_block *ab = &gr->g->block[b];
-
-	return gr->g->insn[ab->first + ab->n - 1].flow;
-}
-
 int gr_op_uses(const struct gr *gr, uint32_t k, unsigned nw, struct gr_use u[4])
 {
 	const struct sem_op *op = &gr->op[k];

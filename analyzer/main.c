@@ -181,7 +181,7 @@ int main(int argc, char **argv)
 	if ((rc = parse(argc, argv, &o)))
 		return rc;
 	/* arrays per group come and go: giving each back to the kernel costs more than the work on it */
-	mallopt(M_MMAP_THRESHOLD, 64 << 20);
+	mallopt(M_MMAP_THRESHOLD, 8 << 20);
 	mallopt(M_TRIM_THRESHOLD, 512 << 20);
 	mallopt(M_TOP_PAD, 4 << 20);
 	if (!o.jobs)

@@ -274,6 +274,34 @@ static void put_module(struct mw *w)
 	}
 }
 
+/* the large sections at their final sizes: growing them would copy and touch twice as much */
+static void reserve(struct mw *w)
+{
+	size_t size[MAP_NSECTIONS] = {
+		[MAP_COPY] = w->ncopy,
+		[MAP_BLOCKS] = w->nblock * sizeof(struct map_block),
+		[MAP_INSNLEN] = w->ninsn,
+		[MAP_OPS] = w->nop * sizeof(struct sem_op),
+	};
+
+	for (uint32_t gi = 0; gi < w->m->ngroup; gi++) {
+		if (!w->em[gi])
+			continue;
+		size[MAP_FIXUPS] += w->em[gi]->nfix * sizeof(struct map_fixup);
+		size[MAP_XLAT] += w->em[gi]->nxlat * sizeof(struct map_xlat);
+	}
+	for (uint32_t i = 0; i < w->m->nro; i++)
+		size[MAP_ROBYTES] += w->m->ro[i].size;
+	for (int s = 0; s < MAP_NSECTIONS; s++) {
+		struct buf *b = &w->sect[s];
+
+		b->cap = size[s];
+		b->p = size[s] ? malloc(size[s]) : NULL;
+		if (size[s] && !b->p)
+			abort();
+	}
+}
+
 int sect_all(struct mw *w, char *err, size_t errlen)
 {
 	struct module *m = w->m;
@@ -282,6 +310,7 @@ int sect_all(struct mw *w, char *err, size_t errlen)
 
 	if (!site_of)
 		abort();
+	reserve(w);
 	string(w, NULL);
 	for (uint32_t gi = 0; gi < m->ngroup && !r; gi++) {
 		if (m->group[gi].reason != MAP_OK)
@@ -299,8 +328,9 @@ int sect_all(struct mw *w, char *err, size_t errlen)
 	free(site_of);
 	if (r)
 		return r;
-	qsort(w->sect[MAP_FIXUPS].p, w->sect[MAP_FIXUPS].n / sizeof(struct map_fixup),
-	      sizeof(struct map_fixup), by_first);
+	if (w->sect[MAP_FIXUPS].n)
+		qsort(w->sect[MAP_FIXUPS].p, w->sect[MAP_FIXUPS].n / sizeof(struct map_fixup),
+		      sizeof(struct map_fixup), by_first);
 	if (w->sect[MAP_LEADERS].n)
 		qsort(w->sect[MAP_LEADERS].p, w->sect[MAP_LEADERS].n / sizeof(struct map_leader),
 		      sizeof(struct map_leader), by_first);

@@ -144,7 +144,7 @@ struct gr_block {
 	uint8_t ctl_can; /* condition or target is computable at all */
 	uint8_t stub; /* enum stub */
 	uint8_t visited;
-	uint32_t clob;       /* call: general registers unknown after it */
+	uint32_t clob; /* call: general registers unknown after it */
 	uint8_t sp_base; /* rsp at the end, control's own push included: SP_ENTRY, SP_ALIGN, 0 unknown */
 	int32_t sp_off;
 };
@@ -173,6 +173,14 @@ struct gr {
 /* callee-saved general registers of the System V psABI, 3.2.1, and the caller-saved rest */
 #define GR_CALLEE_SAVED (1u << SEM_RBX | 1u << SEM_RBP | 0xf000u)
 #define GR_CALLER_SAVED (0xffffu & ~GR_CALLEE_SAVED & ~(1u << SEM_RSP))
+
+/* enum an_flow of a block's last instruction */
+static inline uint8_t gr_flow(const struct gr *gr, uint32_t b)
+{
+	const struct an_block *ab = &gr->g->block[b];
+
+	return gr->g->insn[ab->first + ab->n - 1].flow;
+}
 
 /* graph.c. gr_open: NULL when out of memory or (*bad = 1) an instruction cannot be lifted. */
 struct gr *gr_open(const struct module *m, const struct an_group *g, uint32_t mapflags, int *bad);
@@ -204,7 +212,6 @@ void gr_out(struct gr *gr, uint32_t b, struct gr_set *n);
 unsigned gr_logwidth(const struct gr *gr, uint32_t i, uint32_t k, unsigned nw, bool *sx);
 /* operands of op k that matter when nw bytes of the result do, slots aside */
 int gr_op_uses(const struct gr *gr, uint32_t k, unsigned nw, struct gr_use u[4]);
-uint8_t gr_flow(const struct gr *gr, uint32_t b); /* enum an_flow of a block's last instruction */
 /* block b leaves by a ret or an indirect jump that may switch stacks: the target is logged and all
  * callee-saved registers are needed, because no frame says what they are */
 bool gr_switches(const struct gr *gr, uint32_t b);
