@@ -23,12 +23,17 @@ AN_OBJ := $(call obj,$(AN_SRC))
 $(B)/ptrace-analyze: $(call obj,analyzer/main.c) $(AN_OBJ)
 	$(CC) $(LDFLAGS) -o $@ $^ -lZydis -lelf -lxxhash -lpthread
 
-# decoder: libptrace_decode is everything but main.c
+# decoder: libptrace_decode is everything but main.c. What is installed shows only its public names.
 DEC_SRC := $(filter-out decoder/main.c,$(wildcard decoder/*.c))
 DEC_OBJ := $(call obj,$(DEC_SRC))
 DEC_LIBS := -lelf -ldw -lZydis -lxxhash -lzstd -llz4 -lpthread
 $(B)/libptrace_decode.a: $(DEC_OBJ)
 	rm -f $@ && ar rcs $@ $^
+$(B)/public/libptrace_decode.a: $(DEC_OBJ)
+	@mkdir -p $(@D)
+	ld -r -o $(@D)/decode.o $^
+	objcopy --wildcard --keep-global-symbol='ptrace_*' $(@D)/decode.o
+	rm -f $@ && ar rcs $@ $(@D)/decode.o
 $(B)/ptrace-decode: $(call obj,decoder/main.c) $(B)/libptrace_decode.a
 	$(CC) $(LDFLAGS) -o $@ $^ $(DEC_LIBS)
 
@@ -97,13 +102,13 @@ lint: deps-check
 	@sh test/lint.sh
 
 # --- installing ---------------------------------------------------------------------------------
-install: all $(B)/libptrace_decode.a
+install: all $(B)/public/libptrace_decode.a
 	install -d $(DESTDIR)$(PREFIX)/bin $(DESTDIR)$(PREFIX)/lib/pkgconfig $(DESTDIR)$(PREFIX)/include \
 		$(DESTDIR)$(PREFIX)/share/man/man1 $(DESTDIR)$(PREFIX)/share/man/man3 \
 		$(DESTDIR)$(PREFIX)/share/man/man5 $(DESTDIR)$(PREFIX)/share/man/man7
 	install -m 755 $(addprefix $(B)/ptrace-,analyze record collect decode) $(DESTDIR)$(PREFIX)/bin
 	install -m 755 $(B)/libptrace_rt.so $(DESTDIR)$(PREFIX)/lib
-	install -m 644 $(B)/libptrace_decode.a $(DESTDIR)$(PREFIX)/lib
+	install -m 644 $(B)/public/libptrace_decode.a $(DESTDIR)$(PREFIX)/lib
 	install -m 644 include/ptrace_decode.h include/trace.h $(DESTDIR)$(PREFIX)/include
 	sed -e 's|@PREFIX@|$(PREFIX)|' -e 's|@VERSION@|$(VERSION)|' decoder/libptrace_decode.pc.in \
 		>$(DESTDIR)$(PREFIX)/lib/pkgconfig/libptrace_decode.pc

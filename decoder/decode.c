@@ -16,6 +16,7 @@ const char *stop_name(uint64_t stop)
 		[RUN_STOP_COLLECTOR] = "ptrace-collect died",
 		[RUN_STOP_UNSUPPORTED] = "the program did something tracing does not support",
 		[RUN_STOP_GS] = "the program uses the gs base itself",
+		[RUN_STOP_UNEXPECTED] = "code was entered at a place the analysis did not foresee",
 	};
 
 	return stop < NELEM(name) ? name[stop] : "an unknown reason";

@@ -27,7 +27,6 @@ struct mem {
 	size_t cap, n;
 	struct page *last;
 	uint64_t limit;
-	bool used; /* something was stored or loaded: what is forgotten matters */
 };
 
 struct mem *mem_new(const struct start *s, uint64_t limit)
@@ -153,7 +152,6 @@ bool mem_load(struct mem *m, uint64_t addr, uint32_t w, uint64_t *val)
 	struct page *p = find(m, addr & -PAGE);
 
 	*val = 0;
-	m->used = true;
 	if (p && off % 64 + w <= 64) {
 		if ((p->valid[off / 64] >> (off % 64) & need) != need)
 			return false;
@@ -165,7 +163,6 @@ bool mem_load(struct mem *m, uint64_t addr, uint32_t w, uint64_t *val)
 
 bool mem_store(struct mem *m, uint64_t addr, uint32_t w, uint64_t val)
 {
-	m->used = true;
 	for (; w; w--, addr++, val >>= 8) {
 		uint64_t off = addr % PAGE;
 		struct page *p = find(m, addr & -PAGE);
@@ -180,18 +177,22 @@ bool mem_store(struct mem *m, uint64_t addr, uint32_t w, uint64_t val)
 	return true;
 }
 
+/* A page that is not there and not in the start dump is unknown already. */
 bool mem_forget(struct mem *m, uint64_t addr, uint64_t n)
 {
-	if (!m->used)
-		return true;
-	for (; n; n--, addr++) {
+	while (n) {
+		uint64_t off = addr % PAGE, k = 64 - off % 64, have;
 		struct page *p = find(m, addr & -PAGE);
 
-		if (!p)
-			p = make(m, addr & -PAGE);
-		if (!p)
+		if (!p && !dumped(m, addr & -PAGE, &have))
+			k = PAGE - off;
+		else if (!p && !(p = make(m, addr & -PAGE)))
 			return false;
-		p->valid[addr % PAGE / 64] &= ~(1ull << (addr % 64));
+		k = k < n ? k : n;
+		if (p)
+			p->valid[off / 64] &= ~((k < 64 ? (1ull << k) - 1 : ~0ull) << off % 64);
+		addr += k;
+		n -= k;
 	}
 	return true;
 }

@@ -33,7 +33,7 @@ enum map_section {
 	MAP_RANGES, /* struct map_range: relocated code, ascending, disjoint (what is traced) */
 	MAP_OPAQUE, /* struct map_opaque: code left alone, with the reason */
 	MAP_GROUPS, /* struct map_group */
-	MAP_BLOCKS, /* struct map_block, by group, in a group ascending vaddr */
+	MAP_BLOCKS, /* struct map_block, by group in the order of MAP_GROUPS, in a group ascending vaddr */
 	MAP_INSNLEN, /* bytes: instruction lengths, blocks index into it */
 	MAP_OPS, /* struct sem_op */
 	MAP_SITES, /* struct map_site, indexed by mark id */
@@ -122,8 +122,8 @@ struct map_opaque {
 struct map_group {
 	uint32_t vaddr; /* lowest entry */
 	uint32_t name; /* symbol, offset in MAP_STRINGS; 0 if none */
-	uint32_t block_first, nblocks; /* blocks need not be contiguous in memory, but are in MAP_BLOCKS
-	                        order of the group's emission; see map_block.group for the reverse */
+	uint32_t block_first, nblocks; /* these are the group's, in MAP_BLOCKS; in memory they need not be
+	                        neighbours. The other way round: map_block.group */
 	uint32_t frame_flags; /* 0 */
 };
 

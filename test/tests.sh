@@ -12,6 +12,7 @@ run discover test/discover.sh "$b"/ptrace-analyze
 run emit test/emit/run.sh "$b"
 run plan_sim "$b"/test/plan_sim -n 2 /bin/bash
 run oracle env BUILD="$b" test/oracle/selftest.sh
+run api test/api.sh "$b"
 run rt_hook test/rt_hook.sh
 run rt_env test/rt_env.sh
 run rt_libc test/rt_libc.sh

@@ -208,13 +208,15 @@ static void check_counts(void)
 	check(n == want && st.accesses == want, line);
 }
 
+static uint64_t memory; /* bound, 0: none */
+
 static enum walk_end go_from(uint32_t start_vaddr, bool blocks_too)
 {
 	struct modrec mod = {
 		.m = {.kind = 1, .bias = BIAS, .lo = BIAS, .hi = BIAS + 0x10000, .site_base = 100}};
 	struct start start = {.s = {.tid = 7, .rip = BIAS + start_vaddr, .xcr0 = 7}};
 	struct proc p = {.pid = 7, .mod = &mod, .nmod = 1, .start = &start};
-	struct walk_opts o = {.blocks = blocks_too, .counts = true};
+	struct walk_opts o = {.blocks = blocks_too, .counts = true, .memory = memory};
 	uint8_t *keep;
 	struct log *log = log_mem(stream, nstream, true);
 	enum walk_end end;
@@ -556,6 +558,46 @@ static void test_memory(void)
 	check(st.unknown == 1, "unknown counted");
 }
 
+/* a loop that writes to page after page: with stores, whose values take memory, or with string
+ * instructions, whose pages are just not known */
+static enum walk_end pages(bool stores)
+{
+	uint32_t head;
+
+	reset();
+	leader(0x1000, 0, MAP_LEADER_RETURN);
+	block(0x1000, 0, 1);
+	op(SEM_IMM, 8, SEM_RDI, SEM_NONE, SEM_NONE, 0x10000000);
+	op(SEM_IMM, 8, SEM_RCX, SEM_NONE, SEM_NONE, 4096);
+	op(SEM_JMP, 0, SEM_NONE, SEM_NONE, SEM_NONE, SEM_TARGETS(nop + 1, 0));
+	head = block(0x1010, 0, 3);
+	if (stores) {
+		op(SEM_STORE, 8, SEM_NONE, SEM_RDI, SEM_RCX, 8);
+		rec(0x1010, PTRACE_W, 8, SEM_RDI, 8);
+	} else {
+		struct sem_vec v = {.kind = SEM_REP_STOS, .count = SEM_RCX, .df = SEM_DF};
+
+		op(SEM_RECREP, 1, SEM_NONE, SEM_NONE, SEM_RDI, SEM_RECIMM(0, 0x1010));
+		memcpy(&ops[nop++], &v, sizeof(v));
+	}
+	op(SEM_LEA, 0, SEM_RDI, SEM_RDI, SEM_NONE, 4096);
+	op(SEM_JCC_LOG, 0, SEM_NONE, SEM_NONE, SEM_NONE, SEM_TARGETS(head, nop + 1));
+	exit_block(0x1020);
+	for (int i = 0; i < 20; i++)
+		put8(i < 19);
+	put_event(RUN_EV_EXIT, 0);
+	return go();
+}
+
+static void test_memory_bound(void)
+{
+	memory = 64 << 10;
+	check(pages(true) == WALK_LOST && strstr(res.why, "--memory"), "stores stop at the bound");
+	check(pages(false) == WALK_EXIT && ngot == 20 * 4096, "what is not known takes no memory");
+	memory = 0;
+	check(pages(true) == WALK_EXIT && ngot == 20, "stores without a bound");
+}
+
 static void test_ijmp(void)
 {
 	struct ptrace_rec want[] = {REC(0x1010, 0xb, 1, R)};
@@ -586,6 +628,7 @@ int main(void)
 	test_ends();
 	test_vec();
 	test_memory();
+	test_memory_bound();
 	test_ijmp();
 	walk_result_free(&res);
 	printf("%d passed, %d failed\n", passed, failed);
