@@ -6,7 +6,7 @@
  * for chunks, compresses and appends them, and finishes when the process exits, stops tracing,
  * execs or dies; then it saves the rest of the current chunk up to the published log pointer.
  *
- *   traced thread ── head++ ──▶ ring ──▶ chunk_write() ── tail++ ──▶ traced thread may reuse it
+ *   traced thread ── head++ ──▶ ring ──▶ work_drain() ── tail++ ──▶ traced thread may reuse it
  *
  * When a write fails it says so in the ring, and goes on freeing chunks so that the program
  * never hangs; the runtime stops tracing at its next slow path.
@@ -36,12 +36,12 @@ static struct {
 	struct robust_list list;
 } robust_entry;
 
-static void futex_wake(uint32_t *word)
+void futex_wake(uint32_t *word)
 {
 	syscall(SYS_futex, word, FUTEX_WAKE, 64, NULL, NULL, 0);
 }
 
-static void futex_wait(uint32_t *word, uint32_t val, long ms)
+void futex_wait(uint32_t *word, uint32_t val, long ms)
 {
 	struct timespec ts = {ms / 1000, ms % 1000 * 1000000};
 
@@ -75,36 +75,6 @@ static void own(struct collect *c)
 	syscall(SYS_set_robust_list, &robust, sizeof(robust));
 }
 
-static const uint8_t *chunk_at(struct collect *c, uint32_t n)
-{
-	return (const uint8_t *)c->ring + (1ull + n % c->ring->nchunks) * RUN_CHUNK_SPAN;
-}
-
-static void fail(struct collect *c)
-{
-	if (c->error)
-		__atomic_store_n(&c->ring->error, c->error, __ATOMIC_RELEASE);
-}
-
-/* writes what has been handed over; true if there was something */
-static bool drain(struct collect *c)
-{
-	struct ring_head *h = c->ring;
-	bool any = false;
-
-	while (h->tail != __atomic_load_n(&h->head, __ATOMIC_ACQUIRE)) {
-		const struct ring_desc *d = &h->desc[h->tail % h->nchunks];
-
-		if (d->bytes <= RUN_CHUNK_SIZE + RUN_CHUNK_SLACK)
-			chunk_write(c, chunk_at(c, h->tail), d->bytes, d, 0);
-		fail(c);
-		__atomic_add_fetch(&h->tail, 1, __ATOMIC_RELEASE);
-		futex_wake(&h->tail);
-		any = true;
-	}
-	return any;
-}
-
 /* the current chunk, up to the published log pointer */
 static void drain_last(struct collect *c, bool salvage)
 {
@@ -120,8 +90,7 @@ static void drain_last(struct collect *c, bool salvage)
 		n += h->extra;
 	d.tsc_close = d.tsc_open;
 	c->salvaged = salvage;
-	chunk_write(c, chunk_at(c, h->head), n, &d, salvage ? 2 : 1);
-	fail(c);
+	work_last(c, n, &d, salvage ? 2 : 1);
 }
 
 /* until the process has nothing more to say */
@@ -134,13 +103,13 @@ static enum fate follow(struct collect *c)
 		uint32_t wake = __atomic_load_n(&h->wake, __ATOMIC_ACQUIRE);
 		uint32_t state = __atomic_load_n(&h->state, __ATOMIC_ACQUIRE);
 
-		if (drain(c))
+		if (work_drain(c))
 			continue;
 		if (state == RING_EXIT || state == RING_STOP)
 			return FATE_ALIVE;
 		fate = watch(c);
 		if (fate != FATE_ALIVE) {
-			drain(c);
+			work_drain(c);
 			return fate;
 		}
 		futex_wait(&h->wake, wake, state == RING_EXEC ? 2 : POLL_MS);
@@ -240,6 +209,8 @@ int main(int argc, char **argv)
 	err = watch_open(&c);
 	if (!err)
 		err = chunk_init(&c);
+	if (!err)
+		err = work_init(&c);
 	if (!err) {
 		json_describe(&c);
 		err = json_proc(&c, false);

@@ -23,14 +23,34 @@ struct collect {
 	int error; /* errno of the first failed write */
 	uint64_t t_start; /* seconds since the epoch */
 	char *cmd, *env, *exe; /* JSON text */
-	void *buf; /* compressed chunk */
-	size_t buf_size;
 	bool salvaged;
 };
 
-/* collect_chunk.c */
+/* A chunk ready to be appended. */
+struct pack {
+	void *buf; /* owned, cap bytes */
+	size_t cap;
+	const void *data; /* buf, or the chunk itself where it does not get smaller */
+	size_t size, raw; /* bytes on disk, before compression */
+	int codec; /* run_chunk.codec */
+	uint64_t xxh3;
+};
+
+/* collect_chunk.c: 0 or errno */
 int chunk_init(struct collect *c);
-int chunk_write(struct collect *c, const void *p, uint64_t n, const struct ring_desc *d, int kind);
+int pack_init(struct pack *k);
+void chunk_pack(const struct collect *c, struct pack *k, const void *p, uint64_t n);
+int chunk_append(struct collect *c, const struct pack *k, const struct ring_desc *d, int kind);
+
+/* collect.c */
+void futex_wake(uint32_t *word);
+void futex_wait(uint32_t *word, uint32_t val, long ms);
+
+/* collect_work.c */
+int work_init(struct collect *c); /* 0 or errno */
+bool work_drain(struct collect *c); /* writes what has been handed over; true if there was something */
+void work_last(struct collect *c, uint64_t n, const struct ring_desc *d,
+	       int kind); /* n bytes of chunk `head` */
 
 /* collect_json.c */
 void json_describe(struct collect *c); /* reads /proc/PID while it is there */

@@ -2,8 +2,9 @@
  *
  * collect_chunk.c - compresses a chunk and appends it to the thread's log (run.h, struct run_chunk)
  *
- * After a failed write the file is cut back to its last complete record and nothing more is
- * written: what is there stays readable.
+ * Compressing (chunk_pack) may run in several threads, one struct pack each; appending is in stream
+ * order, one at a time. After a failed write the file is cut back to its last complete record and
+ * nothing more is written: what is there stays readable.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -17,15 +18,19 @@
 
 #define RAW_MAX (RUN_CHUNK_SIZE + 2 * RUN_CHUNK_SLACK)
 
+int pack_init(struct pack *k)
+{
+	size_t z = ZSTD_compressBound(RAW_MAX), l = LZ4_compressBound(RAW_MAX);
+
+	k->cap = z > l ? z : l;
+	k->buf = malloc(k->cap);
+	return k->buf ? 0 : ENOMEM;
+}
+
 int chunk_init(struct collect *c)
 {
 	char name[64];
-	size_t z = ZSTD_compressBound(RAW_MAX), l = LZ4_compressBound(RAW_MAX);
 
-	c->buf_size = z > l ? z : l;
-	c->buf = malloc(c->buf_size);
-	if (!c->buf)
-		return ENOMEM;
 	snprintf(name, sizeof(name), "thread-%u.log", c->ring->tid);
 	c->log_fd = openat(c->proc_fd, name, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
 	return c->log_fd < 0 ? errno : 0;
@@ -48,48 +53,52 @@ static int write_all(int fd, const void *p, size_t n)
 	return 0;
 }
 
-static size_t compress(struct collect *c, const void *p, size_t n)
+void chunk_pack(const struct collect *c, struct pack *k, const void *p, uint64_t n)
 {
 	size_t r = 0;
 
-	if (c->codec == 1)
-		r = LZ4_compress_default(p, c->buf, (int)n, (int)c->buf_size);
-	else if (c->codec == 2)
-		r = ZSTD_compress(c->buf, c->buf_size, p, n, 1);
-	return (c->codec == 2 && ZSTD_isError(r)) || r >= n ? 0 : r;
+	if (n && c->codec == 1)
+		r = LZ4_compress_default(p, k->buf, (int)n, (int)k->cap);
+	else if (n && c->codec == 2)
+		r = ZSTD_compress(k->buf, k->cap, p, n, 1);
+	if ((c->codec == 2 && ZSTD_isError(r)) || r >= n)
+		r = 0;
+	k->codec = r ? c->codec : 0;
+	k->data = r ? k->buf : p;
+	k->size = r ? r : n;
+	k->raw = n;
+	k->xxh3 = XXH3_64bits(k->data, k->size);
 }
 
-int chunk_write(struct collect *c, const void *p, uint64_t n, const struct ring_desc *d, int kind)
+int chunk_append(struct collect *c, const struct pack *k, const struct ring_desc *d, int kind)
 {
 	struct run_chunk h = {.magic = RUN_CHUNK_MAGIC, .version = RUN_VERSION};
 	off_t start;
-	size_t z;
 
 	if (c->error)
 		return c->error;
-	z = n ? compress(c, p, n) : 0;
-	h.codec = z ? c->codec : 0;
+	h.codec = k->codec;
 	h.kind = kind;
 	h.pid = c->ring->pid;
 	h.tid = c->ring->tid;
 	h.seq = c->seq;
 	h.first = d->first;
-	h.raw_size = n;
-	h.disk_size = z ? z : n;
+	h.raw_size = k->raw;
+	h.disk_size = k->size;
 	h.tsc_open = d->tsc_open;
 	h.tsc_close = d->tsc_close;
-	h.xxh3 = XXH3_64bits(z ? c->buf : p, h.disk_size);
+	h.xxh3 = k->xxh3;
 	start = lseek(c->log_fd, 0, SEEK_CUR);
 	c->error = write_all(c->log_fd, &h, sizeof(h));
 	if (!c->error)
-		c->error = write_all(c->log_fd, z ? c->buf : p, h.disk_size);
+		c->error = write_all(c->log_fd, k->data, k->size);
 	if (c->error) {
 		if (ftruncate(c->log_fd, start) && !c->error)
 			c->error = errno;
 		return c->error;
 	}
 	c->seq++;
-	c->raw_bytes += n;
-	c->disk_bytes += sizeof(h) + h.disk_size;
+	c->raw_bytes += k->raw;
+	c->disk_bytes += sizeof(h) + k->size;
 	return 0;
 }
