@@ -5,17 +5,6 @@
 #include <stdlib.h>
 #include "plan.h"
 
-bool gr_has_slot2(const struct sem_op *op)
-{
-	return op->op == SEM_RECVEC || op->op == SEM_RECREP || op->op == SEM_RECXS;
-}
-
-bool gr_is_value(const struct sem_op *op)
-{
-	return op->op != SEM_END && op->op < SEM_BLOCK && op->op != SEM_STORE && op->op != SEM_REC &&
-	       op->op != SEM_VCHK && !gr_has_slot2(op);
-}
-
 /* how an op's operands and its imm are read */
 enum shape {
 	S_NONE, /* no register operand */

@@ -196,6 +196,30 @@ static void find_classes(struct vg *v)
 	}
 }
 
+/* the blocks that jump in the group, by the class of their table */
+static void find_jumps(struct vg *v)
+{
+	const struct an_group *g = v->gr->g;
+
+	for (int pass = 0; pass < 2; pass++) {
+		for (uint32_t b = 0; b < g->nblock; b++) {
+			uint32_t t = g->block[b].table;
+
+			if (t == AN_NONE || glue_jump(v->gr->m, g, b) == JUMP_LEAVES)
+				continue;
+			if (pass)
+				v->jump[v->jumpfirst[v->class[t]]++] = b;
+			else
+				v->jumpfirst[v->class[t] + 1]++;
+		}
+		for (uint32_t i = 0; i < g->ntable && !pass; i++)
+			v->jumpfirst[i + 1] += v->jumpfirst[i];
+	}
+	for (uint32_t i = g->ntable; i > 0; i--) /* the second pass left ends for starts */
+		v->jumpfirst[i] = v->jumpfirst[i - 1];
+	v->jumpfirst[0] = 0;
+}
+
 int vg_open(struct vg *v, struct gr *gr)
 {
 	uint32_t nb = gr->g->nblock;
@@ -207,7 +231,9 @@ int vg_open(struct vg *v, struct gr *gr)
 	v->nw = calloc(gr->nop + 1, 1);
 	v->outfirst = calloc(nb + 1, sizeof(uint32_t));
 	v->class = calloc(gr->g->ntable + 1, sizeof(uint32_t));
-	v->fail = !s || !v->src || !v->nw || !v->outfirst || !v->class;
+	v->jump = malloc((nb + 1) * sizeof(uint32_t));
+	v->jumpfirst = calloc(gr->g->ntable + 1, sizeof(uint32_t));
+	v->fail = !s || !v->src || !v->nw || !v->outfirst || !v->class || !v->jump || !v->jumpfirst;
 	for (uint32_t i = 0; i < nb && !v->fail; i++) {
 		v->outfirst[i] = v->nout;
 		scan_block(v, i, s);
@@ -217,6 +243,7 @@ int vg_open(struct vg *v, struct gr *gr)
 		return -1;
 	v->outfirst[nb] = v->nout;
 	find_classes(v);
+	find_jumps(v);
 	return 0;
 }
 
@@ -229,6 +256,8 @@ void vg_close(struct vg *v)
 	free(v->out);
 	free(v->outfirst);
 	free(v->class);
+	free(v->jump);
+	free(v->jumpfirst);
 	free(v->work);
 }
 
@@ -273,10 +302,10 @@ static void in_operands(struct vg *v, uint32_t in, vg_visit f, void *ctx)
 	unsigned var = v->in[in].var, w = v->in[in].nw;
 
 	if (b >= g->nblock) {
-		for (uint32_t i = 0; i < g->nblock; i++)
-			if (g->block[i].table != AN_NONE && v->class[g->block[i].table] == b - g->nblock &&
-			    glue_jump(v->gr->m, g, i) != JUMP_LEAVES)
-				f(ctx, vg_end(v, i, var), w);
+		uint32_t class = b - g->nblock;
+
+		for (uint32_t k = v->jumpfirst[class]; k < v->jumpfirst[class + 1]; k++)
+			f(ctx, vg_end(v, v->jump[k], var), w);
 		return;
 	}
 	for (uint32_t k = 0; k < g->block[b].npred; k++) {

@@ -192,8 +192,15 @@ struct gr_use {
 	uint8_t w;
 };
 int gr_uses(const struct sem_op *op, unsigned nw, struct gr_use u[4]);
-bool gr_is_value(const struct sem_op *op); /* assigns dst */
-bool gr_has_slot2(const struct sem_op *op);
+static inline bool gr_has_slot2(const struct sem_op *op)
+{
+	return op->op == SEM_RECVEC || op->op == SEM_RECREP || op->op == SEM_RECXS;
+}
+static inline bool gr_is_value(const struct sem_op *op) /* assigns dst */
+{
+	return op->op != SEM_END && op->op < SEM_BLOCK && op->op != SEM_STORE && op->op != SEM_REC &&
+	       op->op != SEM_VCHK && !gr_has_slot2(op);
+}
 uint32_t gr_call_clobber(const struct gr *gr, uint32_t insn); /* registers unknown after a call */
 
 /* sp.c */
