@@ -17,7 +17,7 @@
 #include <string.h>
 #include "table.h"
 
-enum { BUDGET = 60000 };
+enum { BUDGET = 600000 };
 
 static void eval_target(struct tctx *t, int reg, uint32_t before, struct result *r, int depth);
 static bool rel_source(struct tctx *t, int reg, uint32_t before, const struct consts *label, struct result *r,
@@ -88,6 +88,7 @@ static void eval_sum(struct tctx *t, int a, int b, uint32_t i, struct result *r)
 			ok |= rel_load(t, defs.v[k], &label, r, 4);
 		if (ok) {
 			r->loose |= defs.open;
+			r->computed |= r->scan && !r->found; /* a table, but which? */
 			return;
 		}
 	}

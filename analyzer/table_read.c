@@ -244,6 +244,8 @@ bool tr_load(struct tctx *t, const struct dins *x, const ZydisDecodedOperandMem 
 	if (max == TB_INF && !r->scan)
 		return true;
 	r->loose |= base.open || (label && label->open);
+	if (base.open && label && label->open)
+		label = NULL; /* one register is both: each guess goes with itself */
 	for (uint32_t k = 0; k < base.n; k++)
 		got += read_labels(t, base.v[k], size, label, sign, max, r);
 	if (got)
