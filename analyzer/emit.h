@@ -54,6 +54,7 @@ struct live {
 	bool done;
 };
 int live_module(struct module *m, int jobs);
+enum map_reason live_facts(const struct module *m, struct an_group *g); /* or why it cannot be copied */
 void live_free(struct an_group *g);
 
 /* ---- emit_code.c ---- */

@@ -7,7 +7,7 @@
  * code it knows, and hand-written assembly returns values, flags included, wherever it likes.
  * So facts cross calls, in this order:
  *
- *   1. use/def sets of every instruction                         (all groups, parallel)
+ *   1. use/def sets of every instruction                         (all groups, parallel; from patch.c)
  *   2. clob    caller-saved registers a caller must take for overwritten: own writes, those of
  *              direct callees, all where an external or indirect call is made. A callee that is
  *              opaque adds nothing (the compiler may have known that it writes little).
@@ -83,16 +83,17 @@ static void flow_sets(const struct an_insn *i, const struct dec *d, uint32_t *us
 	}
 }
 
-static void usedef(void *arg, uint32_t gi)
+/* The first look at every instruction: what it reads and writes, and whether it can be copied at all.
+ * Decoding costs more than either, so both are found in one pass, and once. */
+enum map_reason live_facts(const struct module *m, struct an_group *g)
 {
-	struct module *m = ((struct lm *)arg)->m;
-	struct an_group *g = &m->group[gi];
 	struct live *l = g->live;
+	enum map_reason r = MAP_OK;
 	uint32_t writes = 0;
 	struct dec d;
 
-	if (g->reason != MAP_OK || l->use)
-		return;
+	if (l->use)
+		return MAP_OK;
 	l->use = calloc(g->ninsn * 3 + g->nblock + 1, 4);
 	if (!l->use)
 		abort();
@@ -102,10 +103,9 @@ static void usedef(void *arg, uint32_t gi)
 	for (uint32_t i = 0; i < g->ninsn; i++) {
 		unsigned r;
 
-		if (dec_insn(m, &g->insn[i], &d)) {
-			l->use[i] = ALL;
-			continue;
-		}
+		r = dec_insn(m, &g->insn[i], &d) ? MAP_R_DECODE : emit_can(&d, &g->insn[i]);
+		if (r != MAP_OK)
+			break;
 		l->use[i] = reads(&d);
 		l->def[i] = sem_gpr_must_write(&d.in, d.op) & ALL;
 		writes |= sem_gpr_may_write(&d.in, d.op);
@@ -116,8 +116,23 @@ static void usedef(void *arg, uint32_t gi)
 		if (g->insn[i].flow == FLOW_ICALL && d.b[0] == 0xff && d.b[1] == 0x10)
 			l->use[i] |= 0x80000000u;
 	}
+	if (r != MAP_OK) { /* the group becomes opaque for it */
+		free(l->use);
+		l->use = l->def = l->before = l->bin = NULL;
+		return r;
+	}
 	g->sum->ownwrite = writes & GPR_ALL;
 	l->own = writes & (CALLER_SAVED | FLAGS_BIT);
+	return MAP_OK;
+}
+
+static void usedef(void *arg, uint32_t gi)
+{
+	struct module *m = ((struct lm *)arg)->m;
+	struct an_group *g = &m->group[gi];
+
+	if (g->reason == MAP_OK) /* patch_plan has been here, and nothing is left to do, mostly */
+		g->reason = live_facts(m, g);
 }
 
 /* ---- 2: clobber sets ---- */

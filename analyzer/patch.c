@@ -331,19 +331,12 @@ int groups_demote(struct module *m, const uint8_t *bad, struct patches *ps)
 }
 
 /* can every instruction of the group be copied? */
-static enum map_reason group_can(const struct module *m, const struct an_group *g)
+static enum map_reason group_can(const struct module *m, struct an_group *g)
 {
-	struct dec d;
+	enum map_reason r = live_facts(m, g);
 
-	for (uint32_t i = 0; i < g->ninsn; i++) {
-		enum map_reason r;
-
-		if (dec_insn(m, &g->insn[i], &d))
-			return MAP_R_DECODE;
-		r = emit_can(&d, &g->insn[i]);
-		if (r != MAP_OK)
-			return r;
-	}
+	if (r != MAP_OK)
+		return r;
 	for (uint32_t b = 0; b < g->nblock; b++)
 		if (!g->block[b].n || g->insn[g->block[b].first].vaddr < m->text_lo)
 			return MAP_R_LIMIT;
