@@ -126,6 +126,7 @@ struct an_group {
 struct an_summary {
 	uint32_t maywrite; /* GPRs this group or its callees may change and not restore at return */
 	uint32_t ownwrite; /* GPRs written anywhere in the group's own instructions */
+	uint32_t derefs; /* GPRs that every entry uses as addresses before anything else (graph_deref.c) */
 	uint32_t needs; /* GPRs the decoder must know at entry (direct entry: the caller provides) */
 	uint32_t callers; /* direct calls and tail jumps to it in this module (plan_summaries) */
 	uint32_t liveret; /* registers/flags some direct caller reads after the call, beyond the ABI */
@@ -175,6 +176,8 @@ void elf_close(struct module *m);
 const uint8_t *elf_at(const struct module *m, uint32_t vaddr, size_t n);
 bool elf_is_text(const struct module *m, uint32_t vaddr); /* in an executable PT_LOAD */
 
+/* avoid.c: before discover. 0, or -1 with err */
+int avoid_read(struct module *m, const char *path, char *err, size_t errlen);
 /* discover.c: fills groups, opaque list, live_byte. 0 or -1 with err. */
 int discover(struct module *m, int jobs, char *err, size_t errlen);
 /* group and block that start exactly at vaddr; NULL / AN_NONE if none */
@@ -183,9 +186,9 @@ struct an_group *group_at(const struct module *m, uint32_t vaddr, uint32_t *bloc
 /* ---- the plan: what the copy logs, in stream order, and the decoder's ops --------------- */
 
 enum plan_what {
-	LOG_REG, /* low `w` bytes of GPR `reg` */
+	LOG_REG, /* low `w` bytes of GPR `reg`: 1, 2, 4, 6, 8 */
 	LOG_SETCC, /* one byte: condition `reg` (x86 cc) of the flags as they stand */
-	LOG_EA, /* 8 bytes: effective address of the insn's memory operand number `reg`
+	LOG_EA, /* `w` bytes (6 or 8): effective address of the insn's memory operand number `reg`
 	                (index into Zydis' operand array, explicit or implicit; rsp-based implicit
 	                operands: `disp` is the offset from rsp before the instruction) */
 	LOG_KMASK, /* 8 bytes: mask register k`reg`, zero-extended */

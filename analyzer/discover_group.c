@@ -53,6 +53,16 @@ static void rseq_pieces(struct disc *d)
 	}
 }
 
+static void avoided(struct disc *d)
+{
+	for (uint32_t i = 0; i < d->x->avoid.n; i++) {
+		uint32_t p = disc_piece(d, d->x->avoid.v[i]);
+
+		if (p != AN_NONE)
+			d->piece.v[p].reason = MAP_R_AVOID;
+	}
+}
+
 /* A jump to a computed address inside its own group would land in bytes that are dead. */
 static void computed_jumps(struct disc *d)
 {
@@ -251,6 +261,7 @@ int group_finish(struct disc *d)
 	label_entries(d);
 	disc_join(d);
 	rseq_pieces(d);
+	avoided(d);
 	computed_jumps(d);
 	if (lone_entries(d) || d->nomem)
 		return -1;

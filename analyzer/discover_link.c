@@ -163,6 +163,7 @@ void elf_close(struct module *m)
 	free(x->slot.v);
 	free(x->root.v);
 	free(x->pad.v);
+	free(x->avoid.v);
 	free(x->home.v);
 	free(x);
 	free(m);

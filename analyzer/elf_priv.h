@@ -63,6 +63,7 @@ struct elf_priv {
 	VEC(struct elf_slot) slot; /* ascending place */
 	VEC(uint32_t) root; /* code entered by the loader: e_entry, init, fini, IRELATIVE */
 	VEC(uint32_t) pad; /* landing pads */
+	VEC(uint32_t) avoid; /* their pieces stay opaque: avoid.c */
 	struct elf_range relro;
 	struct elf_range rseq; /* section __rseq_cs */
 	struct elf_range ehdr; /* section .eh_frame */

@@ -21,7 +21,7 @@ enum { EX_OK = 0, EX_USAGE = 1, EX_INPUT = 2, EX_REFUSED = 3, EX_OUTPUT = 4 };
 int map_write(struct module *m, const char *path, uint32_t flags, int jobs, char *err, size_t errlen);
 
 struct options {
-	const char *out, *cache, *explain, *file;
+	const char *out, *cache, *explain, *avoid, *file;
 	bool stats, dump, print_path;
 	uint32_t flags;
 	int jobs;
@@ -33,6 +33,7 @@ static void usage(FILE *f)
 	      "Analyze an x86-64 ELF file and write its log-site map to the cache.\n\n"
 	      "  -o, --output=FILE     write the map to FILE, not to the cache\n"
 	      "      --cache=DIR       cache directory ($XDG_CACHE_HOME/ptrace or ~/.cache/ptrace)\n"
+	      "      --avoid=FILE      places where code was entered unexpectedly (default: MAP.avoid)\n"
 	      "      --print-path      print the path of the map on standard output\n"
 	      "      --verify          also log every effective address, for checking\n"
 	      "  -j, --jobs=N          use N threads (default: as many as processors)\n"
@@ -48,18 +49,14 @@ static void usage(FILE *f)
 
 static int parse(int argc, char **argv, struct options *o)
 {
-	enum { CACHE = 256, PRINT, VERIFY, STATS, EXPLAIN, DUMP };
-	static const struct option longopt[] = {{"output", required_argument, NULL, 'o'},
-						{"cache", required_argument, NULL, CACHE},
-						{"print-path", no_argument, NULL, PRINT},
-						{"verify", no_argument, NULL, VERIFY},
-						{"jobs", required_argument, NULL, 'j'},
-						{"stats", no_argument, NULL, STATS},
-						{"explain", required_argument, NULL, EXPLAIN},
-						{"dump", no_argument, NULL, DUMP},
-						{"help", no_argument, NULL, 'h'},
-						{"version", no_argument, NULL, 'V'},
-						{0}};
+	enum { CACHE = 256, PRINT, VERIFY, STATS, EXPLAIN, DUMP, AVOID };
+	static const struct option longopt[] = {
+		{"output", required_argument, NULL, 'o'},  {"cache", required_argument, NULL, CACHE},
+		{"avoid", required_argument, NULL, AVOID}, {"print-path", no_argument, NULL, PRINT},
+		{"verify", no_argument, NULL, VERIFY},	   {"jobs", required_argument, NULL, 'j'},
+		{"stats", no_argument, NULL, STATS},	   {"explain", required_argument, NULL, EXPLAIN},
+		{"dump", no_argument, NULL, DUMP},	   {"help", no_argument, NULL, 'h'},
+		{"version", no_argument, NULL, 'V'},	   {0}};
 	char *end;
 	int c;
 
@@ -70,6 +67,9 @@ static int parse(int argc, char **argv, struct options *o)
 			break;
 		case CACHE:
 			o->cache = optarg;
+			break;
+		case AVOID:
+			o->avoid = optarg;
 			break;
 		case PRINT:
 			o->print_path = true;
@@ -148,6 +148,22 @@ static char *cache_path(const struct module *m, const struct options *o)
 	return n < 0 ? NULL : path;
 }
 
+/* The list of a cached map is used without being asked for. */
+static int read_avoid(struct module *m, const struct options *o, char *err, size_t errlen)
+{
+	char *map = NULL, *path = NULL;
+	int rc = 0;
+
+	if (o->avoid)
+		return avoid_read(m, o->avoid, err, errlen);
+	if (!o->out && (map = cache_path(m, o)) && asprintf(&path, "%s.avoid", map) >= 0 &&
+	    !access(path, F_OK))
+		rc = avoid_read(m, path, err, errlen);
+	free(map);
+	free(path);
+	return rc;
+}
+
 static int write_map(struct module *m, const struct options *o)
 {
 	char err[256] = "", *path = o->out ? strdup(o->out) : cache_path(m, o);
@@ -190,7 +206,7 @@ int main(int argc, char **argv)
 		fprintf(stderr, "ptrace-analyze: cannot analyze '%s': %s\n", o.file, err);
 		return EX_INPUT;
 	}
-	if (discover(m, o.jobs, err, sizeof(err))) {
+	if (read_avoid(m, &o, err, sizeof(err)) || discover(m, o.jobs, err, sizeof(err))) {
 		fprintf(stderr, "ptrace-analyze: cannot analyze '%s': %s\n", o.file, err);
 		elf_close(m);
 		return EX_REFUSED;

@@ -146,6 +146,9 @@ uint64_t rt_place_near(uint64_t lo, uint64_t hi, uint64_t size);
 int rt_env(char **envp);
 bool rt_env_oracle(char **envp);
 
+/* rt_limit.c: 0, or -1 after saying why */
+int rt_limit(void);
+
 /* rt_dir.c */
 int rt_dir_open(void);
 void rt_dir_register(void); /* enter the process in the registry of live ones */
@@ -154,7 +157,8 @@ void rt_dir_path(char *buf, const char *dir, const char *name);
 
 /* rt_spawn.c */
 int rt_spawn_collector(int memfd);
-int rt_spawn_analyzer(const char *file, const char *out, const char *name);
+/* avoid: list of addresses for --avoid, or NULL */
+int rt_spawn_analyzer(const char *file, const char *out, const char *name, const char *avoid);
 
 /* rt_elf.c */
 struct rt_elf {

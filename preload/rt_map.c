@@ -6,7 +6,8 @@
  *   cache/KEY-VERSION[-v].ptmap.avoid   link-time addresses (hex, a line each) entered unexpectedly
  *   run.dir/maps/KEY.ptmap              link to (or copy of) the one used
  *
- * A map that does not check out is made once more, then the module stays opaque.
+ * All processes of a run use the map in its directory, whatever happens to the cache meanwhile. One
+ * that does not check out, or is older than its avoid list, is made once more.
  */
 #include "rt.h"
 
@@ -46,10 +47,16 @@ static bool check(const struct map_head *h, uint64_t size, const struct rt_modul
 	if (h->key_len != m->key_len || memcmp(h->key, m->key, m->key_len) || h->key_kind != e->key_kind ||
 	    !(h->flags & MAP_F_VERIFY) != !rt.verify)
 		return false;
-	for (int i = 0; i < MAP_NSECTIONS; i++)
-		if (h->sect[i].off > size || h->sect[i].size > size - h->sect[i].off ||
-		    (unit[i] && h->sect[i].off % 8))
+	for (int i = 0; i < MAP_NSECTIONS; i++) {
+		const struct map_sect *s = &h->sect[i];
+
+		if (s->off > size || s->size > size - s->off || (unit[i] && s->off % 8))
 			return false;
+		/* what is executed or patched here must be what was written: a damaged copy would crash the
+		 * program. The decoder checks its own sections */
+		if (rt_xxh3((const uint8_t *)h + s->off, s->size) != s->xxh3)
+			return false;
+	}
 	return h->vaddr_lo <= h->vaddr_hi && h->vaddr_lo == e->lo;
 }
 
@@ -79,9 +86,47 @@ static int load(struct rt_module *m, const struct rt_elf *e, const char *path)
 	return RUN_MOD_OK;
 }
 
+static void unload(struct rt_module *m)
+{
+	rt_munmap((uint64_t)m->map, (m->map_size + RT_PAGE - 1) & ~(RT_PAGE - 1));
+	m->map = NULL;
+}
+
+static bool avoid_path(char *buf, const char *path)
+{
+	struct rt_str s = rt_str(buf, RT_PATH);
+
+	rt_put(&s, path);
+	rt_put(&s, ".avoid");
+	return !s.cut;
+}
+
+/* time of last change in ns, 0 if there is no such file */
+static uint64_t changed(const char *path)
+{
+	long fd = rt_open(path, O_RDONLY, 0);
+	uint64_t t = 0;
+	struct stat st;
+
+	if (rt_err(fd))
+		return 0;
+	if (!rt_err(rt_fstat((int)fd, &st)))
+		t = st.st_mtime * 1000000000ull + st.st_mtime_nsec;
+	rt_close((int)fd);
+	return t;
+}
+
+static bool outdated(const char *path)
+{
+	char avoid[RT_PATH];
+	uint64_t t = avoid_path(avoid, path) ? changed(avoid) : 0;
+
+	return t && t > changed(path);
+}
+
 static int make(const struct rt_module *m, const char *path, const char *file)
 {
-	char tmp[RT_PATH];
+	char tmp[RT_PATH], avoid[RT_PATH];
 	struct rt_str s = rt_str(tmp, sizeof(tmp));
 	int r;
 
@@ -90,7 +135,9 @@ static int make(const struct rt_module *m, const char *path, const char *file)
 	rt_put(&s, path);
 	rt_put(&s, ".");
 	rt_putu(&s, rt.pid);
-	r = s.cut ? -ENAMETOOLONG : rt_spawn_analyzer(file, tmp, m->path);
+	if (s.cut || !avoid_path(avoid, path))
+		return -ENAMETOOLONG;
+	r = rt_spawn_analyzer(file, tmp, m->path, changed(avoid) ? avoid : NULL);
 	if (!r)
 		r = (int)rt_sc(__NR_rename, tmp, path);
 	if (r)
@@ -114,66 +161,77 @@ static int copy_file(const struct rt_module *m, const char *to)
 	return r;
 }
 
-/* the run directory must hold every map used: it is self-contained */
-static int keep(const struct rt_module *m, const char *path)
+static bool kept_path(const struct rt_module *m, char *buf)
 {
-	char to[RT_PATH], tmp[RT_PATH];
-	struct rt_str s = rt_str(to, sizeof(to));
-	long r;
+	struct rt_str s = rt_str(buf, RT_PATH);
 
 	rt_put(&s, rt.run);
 	rt_put(&s, "/maps/");
 	put_key(&s, m);
 	rt_put(&s, ".ptmap");
-	if (s.cut)
-		return -ENAMETOOLONG;
-	r = rt_sc(__NR_link, path, to);
+	return !s.cut;
+}
+
+/* The run directory must hold every map used: it is self-contained. 1: there is one already. */
+static int keep(const struct rt_module *m, const char *path, const char *to)
+{
+	char tmp[RT_PATH];
+	struct rt_str s = rt_str(tmp, sizeof(tmp));
+	long r = rt_sc(__NR_link, path, to);
+
 	if (!r || r == -EEXIST)
-		return 0;
-	s = rt_str(tmp, sizeof(tmp));
+		return r != 0;
 	rt_put(&s, to);
 	rt_put(&s, ".");
 	rt_putu(&s, rt.pid);
-	r = copy_file(m, tmp);
+	r = s.cut ? -ENAMETOOLONG : copy_file(m, tmp);
 	if (!r)
+		r = rt_sc(__NR_link, tmp, to);
+	if (r && r != -EEXIST)
 		r = rt_sc(__NR_rename, tmp, to);
-	return (int)r;
+	else
+		rt_sc(__NR_unlink, tmp);
+	return r == -EEXIST ? 1 : (int)r;
 }
 
 int rt_map_get(struct rt_module *m, const struct rt_elf *e, const char *file)
 {
-	char path[RT_PATH];
-	int r;
+	char path[RT_PATH], kept[RT_PATH];
+	int r, k;
 
-	if (!cache_path(m, path))
+	if (!cache_path(m, path) || !kept_path(m, kept))
 		return RUN_MOD_NO_MAP;
+	if (load(m, e, kept) == RUN_MOD_OK)
+		return RUN_MOD_OK;
 	r = load(m, e, path);
 	if (r == RUN_MOD_NO_MAP || r == RUN_MOD_MISMATCH) {
 		if (make(m, path, file))
 			return RUN_MOD_NO_MAP;
 		r = load(m, e, path);
+	} else if (!r && outdated(path) && !make(m, path, file)) {
+		unload(m);
+		r = load(m, e, path);
 	}
-	if (!r && keep(m, path)) {
-		rt_munmap((uint64_t)m->map, (m->map_size + RT_PAGE - 1) & ~(RT_PAGE - 1));
-		m->map = NULL;
-		r = RUN_MOD_NO_ROOM;
-	}
-	return r;
+	if (r)
+		return r;
+	k = keep(m, path, kept);
+	if (k)
+		unload(m);
+	/* another process of this run was faster: its map is the run's */
+	return k > 0 ? load(m, e, kept) : k < 0 ? RUN_MOD_NO_ROOM : RUN_MOD_OK;
 }
 
 void rt_map_avoid(const struct rt_module *m, uint32_t vaddr)
 {
-	char path[RT_PATH + 16], line[16];
-	struct rt_str s, l = rt_str(line, sizeof(line));
+	char path[RT_PATH], avoid[RT_PATH], line[16];
+	struct rt_str l = rt_str(line, sizeof(line));
 	long fd;
 
-	if (!cache_path(m, path))
+	if (!cache_path(m, path) || !avoid_path(avoid, path))
 		return;
-	s = (struct rt_str){path, rt_strlen(path), sizeof(path), false};
-	rt_put(&s, ".avoid");
 	rt_putx(&l, vaddr, 8);
 	rt_put(&l, "\n");
-	fd = rt_open(path, O_WRONLY | O_CREAT | O_APPEND, 0666);
+	fd = rt_open(avoid, O_WRONLY | O_CREAT | O_APPEND, 0666);
 	if (rt_err(fd))
 		return;
 	rt_write_all((int)fd, line, l.n);

@@ -68,7 +68,7 @@ static void __attribute__((noreturn)) collector(int memfd, char **env)
 	long r, fd;
 
 	rt_sc(__NR_setsid);
-	fd = rt_sc(__NR_fcntl, memfd, F_DUPFD, 10);
+	fd = rt_sc(__NR_fcntl, memfd, F_DUPFD, COLLECT_FD); /* out of the way of 0 to 2 */
 	std_null(-1);
 	rt_sc(__NR_dup2, fd, COLLECT_FD);
 	if (rt_err(rt_sc(__NR_close_range, COLLECT_FD + 1, ~0u, 0)))
@@ -110,15 +110,19 @@ int rt_spawn_collector(int memfd)
 	return rt.ring->ready == 1 ? 0 : -(int)rt.ring->error;
 }
 
-static void __attribute__((noreturn)) analyzer(const char *file, const char *out, char **env)
+static void __attribute__((noreturn))
+analyzer(const char *file, const char *out, const char *avoid, char **env)
 {
-	char *argv[] = {rt.analyze,
-			"-o",
-			(char *)out,
-			rt.verify ? "--verify" : (char *)file,
-			rt.verify ? (char *)file : NULL,
-			NULL};
-	char log[RT_PATH];
+	char *argv[8] = {rt.analyze, "-o", (char *)out}, log[RT_PATH];
+	int n = 3;
+
+	if (rt.verify)
+		argv[n++] = "--verify";
+	if (avoid) {
+		argv[n++] = "--avoid";
+		argv[n++] = (char *)avoid;
+	}
+	argv[n] = (char *)file;
 
 	rt_dir_path(log, rt.run, "analyze.log");
 	std_null((int)rt_open(log, O_WRONLY | O_CREAT | O_APPEND, 0666));
@@ -128,7 +132,7 @@ static void __attribute__((noreturn)) analyzer(const char *file, const char *out
 }
 
 /* 0 when the tool exited with 0, else its wait status or -errno */
-int rt_spawn_analyzer(const char *file, const char *out, const char *name)
+int rt_spawn_analyzer(const char *file, const char *out, const char *name, const char *avoid)
 {
 	struct __kernel_timespec nap = {0, 1000000};
 	uint64_t t0 = rt_msec();
@@ -141,7 +145,7 @@ int rt_spawn_analyzer(const char *file, const char *out, const char *name)
 		return -ENOMEM;
 	pid = rt_sc(__NR_clone, 0, 0, 0, 0, 0);
 	if (pid == 0)
-		analyzer(file, out, env);
+		analyzer(file, out, avoid, env);
 	if (rt_err(pid))
 		return (int)pid;
 	for (;;) {

@@ -9,7 +9,9 @@
 # set-up (test/oracle/oracle.c says what that takes), decode, compare record for record.
 # The native and the traced run must also agree in output and exit status.
 #
-# Environment: BUILD (build), E2E_KEEP=1 keeps the files of every run, E2E_CACHE=DIR
+# Maps are made once for each build of the analyzer.
+#
+# Environment: BUILD (build), E2E_JOBS=N runs N programs at a time, E2E_KEEP=1 keeps the files of every run, E2E_CACHE=DIR
 # keeps oracle traces between runs, E2E_SHOW_OPAQUE=N lists the heaviest opaque pages.
 # Exit status: 0 all passed, 1 some failed, 2 something needed is missing.
 set -u
@@ -21,10 +23,13 @@ decode=$build/ptrace-decode
 work=${TMPDIR:-/tmp}/ptrace-e2e.$$
 passed=0 failed=0
 
-for f in "$oracle" "$compare" "$rt" "$decode"; do
+for f in "$oracle" "$compare" "$rt" "$decode" "$build/ptrace-analyze"; do
 	[ -e "$f" ] || { echo "e2e.sh: $f is not built" >&2; exit 2; }
 done
 mkdir -p "$work" || exit 2
+# Cached maps know the format's version, not that the analyzer changed.
+XDG_CACHE_HOME=$build/cache/$(cksum < "$build/ptrace-analyze" | tr ' ' '-')
+export XDG_CACHE_HOME
 [ -n "${E2E_KEEP:-}" ] || trap 'rm -rf "$work"' EXIT
 
 # What a program of ours says in its first lines.
@@ -132,7 +137,28 @@ report() { # NAME
 	[ -n "${E2E_KEEP:-}" ] || rm -rf "${work:?}/$(basename "$1")"
 }
 
-if [ "${1:-}" = --one ]; then
+# each of the jobs takes every n-th program
+split() { # N PROG...
+	n=$1 k=0; shift
+	while [ $k -lt "$n" ]; do
+		i=0 list=
+		for p; do
+			[ $((i % n)) -eq $k ] && list="$list $p"
+			i=$((i + 1))
+		done
+		# shellcheck disable=SC2086 # paths of test programs have no spaces
+		[ -z "$list" ] || E2E_JOBS=1 sh "$0" $list > "$work/job.$k" 2>&1 &
+		k=$((k + 1))
+	done
+	wait
+	sed '/^[0-9]* passed, [0-9]* failed$/d' "$work"/job.*
+	passed=$(cat "$work"/job.* | grep -c '^\(ok\|skip\) ')
+	failed=$(($# - passed))
+}
+
+if [ "${E2E_JOBS:-1}" -gt 1 ]; then
+	split "$E2E_JOBS" "$@"
+elif [ "${1:-}" = --one ]; then
 	shift
 	one "$@"
 	report "$(basename "$1")"

@@ -16,3 +16,14 @@ run api test/api.sh "$b"
 run rt_hook test/rt_hook.sh
 run rt_env test/rt_env.sh
 run rt_libc test/rt_libc.sh
+run avoid test/avoid.sh "$b"
+# every program once, and the variants that differ most
+p=$b/test/progs
+# shellcheck disable=SC2046 # names without spaces
+run e2e env BUILD="$b" E2E_JOBS=2 test/e2e.sh $(OUT=$p test/progs/build.sh --list-base) \
+	"$p"/jt_dense.O0 "$p"/jt_dense.stripped "$p"/jt_sparse.clang "$p"/computed_goto.clang \
+	"$p"/calls_indirect.cet "$p"/calls_indirect.nopie "$p"/setjmp.O0 "$p"/ucontext.clang \
+	"$p"/tailcall.cet "$p"/varargs.O0 "$p"/memheavy.Os "$p"/vtables.nopie
+# shellcheck disable=SC2046
+run verify_real test/real/verify.sh --build "$b" $(workloads/cases.sh list kernels) \
+	$(workloads/cases.sh list real | grep -v -x -e cc1)

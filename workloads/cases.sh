@@ -105,13 +105,13 @@ case_load() {
 		args --norc --noprofile "$here/scripts/loops.bash" "$(pick 300 13000)" ;;
 	perl)
 		program perl perl-base
-		args "$here/scripts/words.pl" "$in/text" "$(pick 250 24000)" ;;
+		args "$here/scripts/words.pl" "$in/text" "$(pick 25 24000)" ;;
 	lua)
 		program lua5.4 lua5.4
-		args "$here/scripts/mix.lua" "$(pick 30 4500)" ;;
+		args "$here/scripts/mix.lua" "$(pick 12 4500)" ;;
 	python-nbody)
 		program python3.11 python3.11
-		args -s "$here/scripts/nbody.py" "$(pick 1500 220000)" ;;
+		args -s "$here/scripts/nbody.py" "$(pick 300 220000)" ;;
 	python-dicts)
 		program python3.11 python3.11
 		args -s "$here/scripts/dicts.py" "$in/log" 1 ;;

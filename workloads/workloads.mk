@@ -18,6 +18,9 @@ WORKLOAD_PROGS := $(addprefix $(B)/workloads/,$(WORKLOADS) $(WORKLOAD_TOOLS))
 
 workloads: $(WORKLOAD_PROGS)
 
+# test/tests.sh verifies all of them
+check-programs: workloads inputs-small
+
 $(B)/workloads/%: workloads/%.c workloads/workload.h
 	@mkdir -p $(@D)
 	$(CC) $(WORKLOAD_CFLAGS) -o $@ $< -lm

@@ -42,11 +42,14 @@ done
 ((${#names[@]})) || mapfile -t names < <("$cases" list)
 
 build=$(realpath -m "$build")
-for tool in workloads/launch libptrace_rt.so ptrace-decode; do
+for tool in workloads/launch libptrace_rt.so ptrace-analyze ptrace-decode; do
 	[[ -e $build/$tool ]] && continue
 	echo "verify.sh: $build/$tool is missing: run make first" >&2
 	exit 2
 done
+
+# cached maps know the format's version, not that the analyzer changed
+maps=$build/cache/$(cksum < "$build/ptrace-analyze" | tr ' ' '-')
 
 # traced_env - the variables of the traced run as launch options, in traced
 traced_env() {
@@ -146,7 +149,7 @@ load() {
 	status=$?
 	why=$(last_words "$work/why")
 	((status)) && return "$status"
-	env=(-E "XDG_CACHE_HOME=$build/cache") argv=() stdin=/dev/null
+	env=(-E "XDG_CACHE_HOME=$maps") argv=() stdin=/dev/null
 	while IFS='=' read -r key value; do
 		case $key in
 		env) env+=(-E "$value") ;;
