@@ -50,12 +50,16 @@ static bool meet_into(struct sp *sp, struct sp_state *d, const struct sp_state *
 		d->seen = true;
 		return true;
 	}
-	for (int i = 0; i < SEM_NGPR; i++) {
-		struct av v = meet(d->r[i], s->r[i]);
+	/* equal parts, which is most: no closer look. Padding that differs only costs that look. */
+	if (memcmp(d->r, s->r, sizeof(d->r)))
+		for (int i = 0; i < SEM_NGPR; i++) {
+			struct av v = meet(d->r[i], s->r[i]);
 
-		ch |= !av_same(v, d->r[i]);
-		d->r[i] = v;
-	}
+			ch |= !av_same(v, d->r[i]);
+			d->r[i] = v;
+		}
+	if (d->nsave == s->nsave && !memcmp(d->save, s->save, s->nsave * sizeof(*s->save)))
+		return ch;
 	for (int i = 0; i < d->nsave; i++) {
 		bool keep = false;
 
