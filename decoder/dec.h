@@ -98,6 +98,8 @@ struct log *log_open(const char *path, uint32_t pid, uint32_t tid, struct ptrace
 struct log *log_mem(const uint8_t *bytes, size_t n, bool clean); /* for tests; copies */
 void log_close(struct log *l);
 void log_limit(struct log *l, uint64_t pos); /* the stream ends there; before the first log_need */
+/* the bytes behind the limit, too, from now on; *end is moved */
+void log_past(struct log *l, const uint8_t **end);
 bool log_at_limit(const struct log *l); /* everything up to the limit has been read */
 /* makes n bytes contiguous from *p, which must be the current position: true and *p, *end are set,
  * or false at the end of what there is (log_why says why) */
@@ -133,8 +135,7 @@ struct proc {
 	uint32_t nmod;
 	char *stop; /* how it ended when not by itself, from proc.json; or NULL */
 	bool async; /* stopped between marks (stop.bin): the stream is good up to lp_pos */
-	uint64_t lp_pos;
-	uint32_t stop_reason; /* enum run_stop, if async */
+	struct run_stop_state stop_at; /* if async */
 };
 
 struct thread {

@@ -16,7 +16,7 @@ const char *stop_name(uint64_t stop)
 		[RUN_STOP_COLLECTOR] = "ptrace-collect died",
 		[RUN_STOP_UNSUPPORTED] = "the program did something tracing does not support",
 		[RUN_STOP_GS] = "the program uses the gs base itself",
-		[RUN_STOP_UNEXPECTED] = "code was entered at a place the analysis did not foresee",
+		[RUN_STOP_UNEXPECTED] = "code was entered where the map has no entry",
 	};
 
 	return stop < NELEM(name) ? name[stop] : "an unknown reason";
@@ -60,7 +60,7 @@ int decode_thread(struct ptrace_run *r, uint32_t i, const struct walk_opts *o, w
 		return PTRACE_PARTIAL;
 	}
 	if (t->proc->async && t->proc->start && t->proc->start->s.tid == t->pub.tid)
-		log_limit(log, t->proc->lp_pos);
+		log_limit(log, t->proc->stop_at.lp_pos);
 	walk_thread(t->proc, log, t->pub.tid, (uint16_t)i, o, fn, ctx, st, res);
 	rc = outcome(r, t, res);
 	t->pub.records = st->accesses - before;

@@ -25,7 +25,7 @@
 
 struct slot {
 	uint8_t *buf; /* LOG_MIN bytes of room, then the payload */
-	size_t cap, n;
+	size_t cap, n, all; /* n: up to the limit */
 };
 
 struct log {
@@ -71,8 +71,12 @@ static int read_at(struct log *l, uint64_t pos, void *buf, size_t n)
 
 		if (k < 0 && errno == EINTR)
 			continue;
-		if (k < 0)
-			return bad(l, "cannot be read (errno %llu)", errno, 0);
+		if (k < 0) {
+			char what[100];
+
+			snprintf(what, sizeof(what), "cannot be read: %s", strerror(errno));
+			return bad(l, what, 0, 0);
+		}
 		if (!k)
 			return 0;
 		got += k;
@@ -230,9 +234,21 @@ void log_limit(struct log *l, uint64_t pos)
 	l->limit = pos;
 }
 
+void log_past(struct log *l, const uint8_t **end)
+{
+	struct slot *s = &l->slot[l->tail % NSLOT];
+
+	l->limit = UINT64_MAX;
+	if (!l->have)
+		return;
+	*end += s->all - s->n;
+	l->end_pos += s->all - s->n;
+	s->n = s->all;
+}
+
 bool log_at_limit(const struct log *l)
 {
-	return l->have && l->end_pos >= l->limit;
+	return l->end_pos >= l->limit;
 }
 
 void log_close(struct log *l)
@@ -292,6 +308,7 @@ bool log_need(struct log *l, const uint8_t **p, const uint8_t **end, size_t n)
 
 		if (!s || l->end_pos >= l->limit)
 			return false;
+		s->all = s->n;
 		if (s->n > l->limit - l->end_pos)
 			s->n = l->limit - l->end_pos;
 		if (left)

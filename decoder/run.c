@@ -117,22 +117,27 @@ static void open_modules(struct proc *p)
 	size_t size, at = 0;
 	const uint8_t *b = file_map(path, &size, &e);
 
-	if (!b)
-		run_note(p->run, "%s: no module is known, nothing of this process can be decoded", e.text);
+	if (!b || !size)
+		run_note(p->run,
+			 "%s: no module is known, nothing of this process can be decoded: record again",
+			 b ? path : e.text);
 	while (b && size - at >= sizeof(struct run_module)) {
 		const struct run_module *m = (const void *)(b + at);
 
 		if (!modrec_ok(m, size - at, p->nmod)) {
-			if (m->magic == RUN_MODULE_MAGIC && m->size > size - at)
-				break; /* being written, or the run was killed */
-			run_note(p->run,
-				 "%s: record %u at byte %zu is damaged; modules from there on are lost", path,
-				 p->nmod, at);
+			run_note(
+				p->run,
+				"%s: record %u at byte %zu is damaged or cut; modules from there on are lost",
+				path, p->nmod, at);
+			at = size;
 			break;
 		}
 		add_module(p, m);
 		at += m->size;
 	}
+	if (at < size)
+		run_note(p->run, "%s: record %u at byte %zu is cut; modules from there on are lost", path,
+			 p->nmod, at);
 	file_unmap(b, size);
 	free(path);
 }
@@ -193,6 +198,18 @@ static void open_threads(struct ptrace_run *r, struct proc *p)
 		qsort(r->thread + first, r->nthread - first, sizeof(*r->thread), cmp_thread);
 }
 
+/* proc.json's word for a stop, in the reader's words */
+static const char *stop_words(const char *why)
+{
+	static const char *const word[] = {"none",	"thread",      "fork-child", "signal",	  "space",
+					   "collector", "unsupported", "gs",	     "unexpected"};
+
+	for (uint64_t i = 0; i < NELEM(word); i++)
+		if (!strcmp(why, word[i]))
+			return stop_name(i);
+	return why;
+}
+
 /* How the process ended, in words, when not by exit or exec. */
 static char *how_ended(const char *json)
 {
@@ -202,9 +219,11 @@ static char *how_ended(const char *json)
 		return NULL;
 	if (json_get(json, "exit_signal", sig, sizeof(sig)))
 		return xprintf("%s by signal %s", end, sig);
+	if (!strcmp(end, "killed"))
+		return xprintf("killed, or ended in code that was not traced");
 	if (!json_get(json, "stop_reason", why, sizeof(why)) || !strcmp(why, "none"))
 		return xprintf("%s", end);
-	return xprintf("%s (%s)", end, why);
+	return xprintf("%s (%s)", end, stop_words(why));
 }
 
 static void open_stop(struct proc *p)
@@ -222,8 +241,7 @@ static void open_stop(struct proc *p)
 				 path);
 		} else if (s.async) {
 			p->async = true;
-			p->lp_pos = s.lp_pos;
-			p->stop_reason = s.reason;
+			p->stop_at = s;
 		}
 	}
 	file_unmap(b, size);

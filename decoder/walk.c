@@ -61,12 +61,16 @@ int log_ended(struct walker *w)
 {
 	const char *why = log_why(w->log);
 
+	if (w->past) {
+		stop_ended(w);
+		return 1;
+	}
 	if (w->execing && !why && w->p == w->lim) {
 		w->end = WALK_EXIT;
 		return 1;
 	}
 	if (w->proc->async && !why && log_at_limit(w->log)) {
-		w->res->arg = w->proc->stop_reason;
+		w->res->arg = w->proc->stop_at.reason;
 		w->end = WALK_STOP;
 		return 1;
 	}
@@ -94,6 +98,10 @@ int flush(struct walker *w)
 
 	if (!n)
 		return 0;
+	if (w->past) { /* too much to hold back */
+		w->end = WALK_STOP;
+		return 1;
+	}
 	for (size_t i = 0; i < n; i++)
 		kinds += 1ull << first[i].kind % 4 * KIND_BITS;
 	w->st->reads += kinds & KIND_MASK;
@@ -191,6 +199,7 @@ static void finish(struct walker *w)
 	struct walk_result *res = w->res;
 	uint64_t raw, disk;
 
+	stop_finish(w);
 	if (w->end != WALK_CANCELLED) {
 		enum walk_end end = w->end;
 

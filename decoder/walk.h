@@ -9,6 +9,7 @@
  *   walk_frame.c  the call stack
  *   walk_mod.c    modules come and go; run-time address ─▶ place in a map
  *   walk_why.c    on demand: what the log's bytes are for
+ *   walk_stop.c  the end of a trace that a signal stopped
  *   walk_count.c blocks counted by the loop ─▶ instructions, accesses
  *   walk_vec.c    gathers, masks, string instructions, xsave: groups of records
  *
@@ -121,6 +122,7 @@ struct walker {
 	struct ptrace_stats *st;
 	struct walk_result *res;
 	enum walk_end end;
+	struct past *past; /* walk_stop.c: behind lp_pos of a stop by a signal */
 	struct walk_place *ptab; /* hash of places */
 	uint32_t pcap, pn;
 };
@@ -143,6 +145,13 @@ static inline bool need(struct walker *w, size_t n)
 {
 	return (size_t)(w->lim - w->p) >= n || log_need(w->log, &w->p, &w->lim, n);
 }
+
+/* walk_stop.c */
+int stop_block(struct walker *w); /* pc at a SEM_BLOCK, no byte left */
+int stop_break(struct walker *w);
+uint16_t stop_handler(const struct walker *w);
+void stop_ended(struct walker *w);
+void stop_finish(struct walker *w);
 
 /* walk_count.c: at the end */
 void count_finish(struct walker *w);
@@ -196,10 +205,12 @@ void why_finish(struct walker *w); /* before mod_free */
 #define H_OTHER(X)                                                                                           \
 	X(IMM)                                                                                               \
 	X(LEA)                                                                                               \
-	X(SEL) X(GENERIC) X(LOG1) X(LOG2) X(LOG4) X(LOG8) X(LOGSX1) X(LOGSX2) X(LOGSX4) X(REC) X(REC_ROOM)   \
-		X(RECVEC) X(RECREP) X(RECXS) X(VCHK) X(LOAD) X(STORE) X(LOADRO) X(BLOCK) X(BLOCKREC) X(JMP)  \
-			X(JCC_LOG) X(JCC) X(IJMP) X(IJMP_LOG) X(CALL) X(CALLX) X(JMPX) X(RET) X(RETX)        \
-				X(SYSCALL) X(HALT) X(RMARK) X(COUNT)
+	X(SEL)                                                                                               \
+	X(GENERIC)                                                                                           \
+	X(LOG1) X(LOG2) X(LOG4) X(LOG8) X(LOGSX1) X(LOGSX2) X(LOGSX4) X(LOGSX6) X(REC) X(REC_ROOM) X(RECVEC) \
+		X(RECREP) X(RECXS) X(VCHK) X(LOAD) X(STORE) X(LOADRO) X(BLOCK) X(BLOCKREC) X(JMP) X(JCC_LOG) \
+			X(JCC) X(IJMP) X(IJMP_LOG) X(CALL) X(CALLX) X(JMPX) X(RET) X(RETX) X(SYSCALL)        \
+				X(HALT) X(RMARK) X(COUNT) X(BREAK)
 
 #define H_W(X, op, form) X(op##_##form##1) X(op##_##form##2) X(op##_##form##4) X(op##_##form##8)
 #define H_E(n) H_##n,

@@ -202,6 +202,11 @@ h_GENERIC:
 	DO_LOG(LOGSX1, int8_t, int64_t)
 	DO_LOG(LOGSX2, int16_t, int64_t)
 	DO_LOG(LOGSX4, int32_t, int64_t)
+h_LOGSX6:
+	NEED(6);
+	v = READ(uint32_t);
+	r[pc->dst] = v | (uint64_t)(int64_t)READ(int16_t) << 32;
+	NEXT;
 
 h_REC:
 	EMIT();
@@ -248,13 +253,15 @@ h_LOADRO:
 h_BLOCK:
 	if (unlikely(out >= w->outlim))
 		SLOW(flush(w));
-	NEED(1); /* what ran after the last byte of a log that just ends is not known */
+	if (unlikely(lim == p))
+		SLOW(stop_block(w)); /* what ran after the last byte of a log that just ends is not known */
 	((struct bcount *)(uintptr_t)pc->imm)->n++;
 	NEXT;
 h_BLOCKREC:
 	if (unlikely(out >= w->outlim))
 		SLOW(flush(w));
-	NEED(1);
+	if (unlikely(lim == p))
+		SLOW(stop_block(w));
 	((struct bcount *)(uintptr_t)pc->imm)->n++;
 	SLOW(block_record(w, (struct bcount *)(uintptr_t)pc->imm));
 	NEXT;
@@ -348,12 +355,15 @@ h_HALT:
 	w->left = here(w);
 	SLOW(walk_mark(w));
 	GO;
-h_COUNT: {
+h_COUNT : {
 	struct opcount *c = &m->count[pc - code];
 
 	c->n++;
 	goto *tab[c->h];
 }
+h_BREAK:
+	SLOW(stop_break(w));
+	goto *tab[stop_handler(w)];
 h_RMARK:
 	if (likely(lim != p && *p == (uint8_t)pc->imm)) {
 		p++;

@@ -209,6 +209,7 @@ static void check_counts(void)
 }
 
 static uint64_t memory; /* bound, 0: none */
+static const struct run_stop_state *stop; /* of a stop by a signal, or NULL */
 
 static enum walk_end go_from(uint32_t start_vaddr, bool blocks_too)
 {
@@ -221,6 +222,11 @@ static enum walk_end go_from(uint32_t start_vaddr, bool blocks_too)
 	struct log *log = log_mem(stream, nstream, true);
 	enum walk_end end;
 
+	if (stop) {
+		p.async = true;
+		p.stop_at = *stop;
+		log_limit(log, stop->lp_pos);
+	}
 	start.s.gpr[SEM_RSP] = RSP0;
 	start.s.gpr[SEM_RBX] = 0xb;
 	start.s.xsave_comp[0][2] = 256;
@@ -598,6 +604,69 @@ static void test_memory_bound(void)
 	check(pages(true) == WALK_EXIT && ngot == 20, "stores without a bound");
 }
 
+/* Stops by a signal. A loop of 100 turns that logs nothing, then a block that logs:
+ *
+ *   1010  R (rsi,rcx,4)        1011  rcx++        1012  jne 1010
+ *   1020  log rdi; W (rdi)     1021  R (rsi)      1022  log byte, jne 1010
+ */
+static void stop_map(void)
+{
+	uint32_t head;
+
+	reset();
+	memset(rodata, 1, 8);
+	leader(0x1000, 0, MAP_LEADER_RETURN);
+	block(0x1000, 0, 1);
+	op(SEM_LOG, 8, SEM_RSI, SEM_NONE, SEM_NONE, 0);
+	op(SEM_IMM, 8, SEM_RCX, SEM_NONE, SEM_NONE, 0);
+	op(SEM_JMP, 0, SEM_NONE, SEM_NONE, SEM_NONE, SEM_TARGETS(nop + 1, 0));
+	head = block(0x1010, 0, 3);
+	op(SEM_REC, 2, SEM_RECDST(4, PTRACE_R), SEM_RSI, SEM_RCX, SEM_RECIMM(0, 0x1010));
+	op(SEM_ADD, 8, SEM_RCX, SEM_RCX, SEM_NONE, 1);
+	op(SEM_SUB, 8, SEM_T0, SEM_RCX, SEM_NONE, 100);
+	op(SEM_JCC, 0, SEM_NONE, SEM_T0, SEM_NONE, SEM_TARGETS(head, nop + 1));
+	block(0x1020, 0, 3);
+	op(SEM_LOG, 8, SEM_RDI, SEM_NONE, SEM_NONE, 0);
+	rec(0x1020, PTRACE_W, 1, SEM_RDI, 0);
+	rec(0x1021, PTRACE_R, 1, SEM_RSI, 0);
+	op(SEM_JCC_LOG, 0, SEM_NONE, SEM_NONE, SEM_NONE, SEM_TARGETS(head, nop + 1));
+	exit_block(0x1030);
+	put64(0x5000);
+	put64(0x6000);
+	put64(0xa5a5a5a5a5a5a5a5); /* garbage */
+}
+
+static void stopped(const char *what, uint32_t vaddr, uint64_t lp, uint64_t rcx, size_t records,
+		    uint64_t insns)
+{
+	struct run_stop_state s = {.rip = BIAS + vaddr, .lp_pos = lp, .where = RUN_STOP_IN_COPY};
+	char line[200];
+	enum walk_end end;
+
+	s.gpr[SEM_RSI] = 0x5000;
+	s.gpr[SEM_RCX] = rcx;
+	stop_map();
+	stop = &s;
+	end = go();
+	stop = NULL;
+	snprintf(line, sizeof(line),
+		 "stop %s: end %d, %zu records, wanted %zu, %llu instructions, wanted %llu", what, end, ngot,
+		 records, (unsigned long long)st.instructions, (unsigned long long)insns);
+	check(end == WALK_STOP && ngot == records && st.instructions == insns, line);
+}
+
+static void test_stop(void)
+{
+	stopped("in the loop, before its access", 0x1010, 8, 57, 57, 1 + 57 * 3);
+	stopped("behind the access", 0x1011, 8, 57, 58, 1 + 57 * 3 + 1);
+	stopped("behind the count", 0x1012, 8, 57, 57, 1 + 56 * 3 + 2);
+	stopped("at the loop's end", 0x1020, 8, 100, 100, 1 + 300);
+	stopped("behind a log that is not committed", 0x1021, 8, 100, 101, 1 + 300 + 1);
+	stopped("at a branch", 0x1022, 8, 100, 102, 1 + 300 + 2);
+	stopped("where the registers never were so: dropped", 0x1011, 8, 777, 0, 1);
+	stopped("at the first log", 0x1000, 0, 0, 0, 0);
+}
+
 static void test_ijmp(void)
 {
 	struct ptrace_rec want[] = {REC(0x1010, 0xb, 1, R)};
@@ -629,6 +698,7 @@ int main(void)
 	test_vec();
 	test_memory();
 	test_memory_bound();
+	test_stop();
 	test_ijmp();
 	walk_result_free(&res);
 	printf("%d passed, %d failed\n", passed, failed);
