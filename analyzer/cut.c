@@ -141,8 +141,9 @@ static void roots_insn(struct cut *c, uint32_t bi, uint32_t i)
 			if (!before || before->a != op->a || before->b != op->b || before->imm != op->imm) {
 				to = TO_SINK;
 				if (n < 8 && pe_ea(gr, i, k, &l))
-					to = paid_root(c, (struct root){0, i, bi, 8 * weight(c, bi), ROOT_EA,
-									(uint8_t)n});
+					to = paid_root(c, (struct root){0, i, bi,
+									gr_eawidth(gr, i, k) * weight(c, bi),
+									ROOT_EA, (uint8_t)n});
 			} else if (to != TO_SINK && n < 8) {
 				add_root(c, (struct root){to & ~TO_ROOT, i, bi, 0, ROOT_EA, (uint8_t)n});
 			}
@@ -323,6 +324,16 @@ static uint32_t number(struct cut *c)
 	return node + c->npaid;
 }
 
+/* bytes to log of a variable at a block's start */
+static int64_t in_width(const struct cut *c, const struct vg_in *in)
+{
+	bool sx;
+
+	return in->var < SEM_NGPR && in->block < c->gr->g->nblock
+		       ? gr_inwidth(c->gr, in->block, in->var, in->nw, &sx)
+		       : in->nw;
+}
+
 /* What only a mark, a return or an entry makes unknown is logged in their stubs. An entry runs once an
  * activation; only direct callers may know the value without logging it. */
 static int64_t entry_cost(const struct cut *c, uint32_t i)
@@ -331,8 +342,8 @@ static int64_t entry_cost(const struct cut *c, uint32_t i)
 	const struct vg_in *in = &c->v.in[i];
 
 	if (gr->round1)
-		return in->nw * (gr->g->sum->callers ? CUT_ONCE / 2 : CUT_ONCE);
-	return gr->g->sum->needs >> in->var & 1 ? 1 : in->nw * weight(c, in->block);
+		return in_width(c, in) * (gr->g->sum->callers ? CUT_ONCE / 2 : CUT_ONCE);
+	return gr->g->sum->needs >> in->var & 1 ? 1 : in_width(c, in) * weight(c, in->block);
 }
 
 /* a variable at a block's start: what logging it there costs, and in the stubs on the way to it */
@@ -346,14 +357,14 @@ static void in_node(struct cut *c, uint32_t i)
 	if (in->var >= SEM_NGPR)
 		return; /* entered through a mark it would not be computable, and is not demanded */
 	if (c->near[x] != c->far[x])
-		flow_edge(&c->f, c->near[x], c->far[x], in->nw * weight(c, in->block));
+		flow_edge(&c->f, c->near[x], c->far[x], in_width(c, in) * weight(c, in->block));
 	from = vg_from(&c->v, i);
 	if (from & VG_ENTRY)
 		side += 1; /* at least; the round's own in widen() */
 	if (from & VG_MARK)
-		side += in->nw;
+		side += in_width(c, in);
 	if (from & VG_RET)
-		side += in->nw * weight(c, in->block);
+		side += in_width(c, in) * weight(c, in->block);
 	if (!side)
 		return;
 	edge = flow_edge(&c->f, SRC, c->near[x], side);

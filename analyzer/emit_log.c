@@ -12,6 +12,7 @@ uint32_t log_bytes(const struct plan_log *l)
 {
 	switch (l->what) {
 	case LOG_REG:
+	case LOG_EA:
 	case LOG_VEC:
 		return l->w;
 	case LOG_SETCC:
@@ -24,11 +25,11 @@ uint32_t log_bytes(const struct plan_log *l)
 	}
 }
 
-/* mov of w bytes from reg to the log */
+/* mov of w bytes from reg to the log. There are no 6-byte stores: the next log overwrites the last two. */
 static void store(struct em *e, unsigned reg, unsigned w)
 {
 	struct code *c = &e->c;
-	unsigned rex = 0x41 | (reg & 8 ? 4 : 0) | (w == 8 ? 8 : 0);
+	unsigned rex = 0x41 | (reg & 8 ? 4 : 0) | (w > 4 ? 8 : 0);
 
 	code_insn(c);
 	if (w == 2)

@@ -336,6 +336,7 @@ struct gr *gr_open(const struct module *m, const struct an_group *g, uint32_t ma
 	}
 	if (sp_run(gr) < 0 || gr_know(gr) < 0)
 		goto fail;
+	gr_deref(gr);
 	return gr;
 fail:
 	gr_close(gr);

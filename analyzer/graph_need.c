@@ -39,7 +39,7 @@ static unsigned zero_width(const struct sem_op *op)
  * temporaries back to the load or extension they come from */
 unsigned gr_logwidth(const struct gr *gr, uint32_t i, uint32_t k, unsigned nw, bool *sx)
 {
-	unsigned zw = 8;
+	unsigned zw = 8, dst = gr->op[k].dst;
 
 	*sx = false;
 	for (;;) {
@@ -66,7 +66,8 @@ unsigned gr_logwidth(const struct gr *gr, uint32_t i, uint32_t k, unsigned nw, b
 		k = j;
 	}
 out:
-	return zw < nw ? zw : nw;
+	*sx = zw == 8 && nw == 8 && dst < SEM_NGPR && (gr->in[i].deref >> dst & 1);
+	return *sx ? GR_ADDR : zw < nw ? zw : nw;
 }
 
 uint32_t gr_ret_clobber(const struct gr *gr, uint32_t b)

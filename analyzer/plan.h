@@ -5,6 +5,7 @@
  *   gr_open     instructions ─▶ ops, one array a group                         graph.c
  *   sp_run      forward: which values are entry register + constant, which
  *               loads read slots of this frame or read-only bytes              sp.c
+ *   gr_deref    backward: which registers hold addresses                          graph_deref.c
  *   gr_know     forward: what of the unloggable (flags, lanes, slots) the ops
  *               compute                                                        graph_know.c
  *   gr_need     backward: which registers, slots, lanes the decoder must know  graph_need.c
@@ -125,6 +126,7 @@ struct gr_insn {
 	uint8_t st_op; /* Zydis number of a hidden rsp-based memory operand, or 0xff */
 	uint16_t logged; /* decision: general registers logged after it if needed */
 	uint8_t ea; /* decision: bit k = record k's address is logged */
+	uint16_t deref; /* general registers whose values after it are proved addresses: gr_deref */
 };
 
 struct gr_slot {
@@ -138,6 +140,7 @@ struct gr_block {
 	struct gr_set out; /* needed at the end */
 	struct gr_set logneed; /* of gr_branches: what AT_BLOCK logs give */
 	struct gr_set know; /* unloggable things computable at the start */
+	uint16_t deref; /* general registers whose values at the start are proved addresses */
 	uint16_t blklog; /* decision: general registers logged at the start if needed */
 	uint16_t blkforce; /* and those that have to be */
 	uint8_t ctl_log; /* branch or target is logged, not computed */
@@ -210,6 +213,12 @@ int sp_run(struct gr *gr);
 /* graph_know.c, graph_need.c, graph_branch.c. gr_branches turns branches that are known after a
  * gr_need into computed ones (ctl_log = 0); run gr_need again after it. */
 int gr_know(struct gr *gr);
+/* graph_deref.c: addresses are logged in GR_ADDR bytes */
+#define GR_ADDR 6
+void gr_deref(struct gr *gr);
+uint32_t gr_entry_derefs(const struct gr *gr);
+unsigned gr_inwidth(const struct gr *gr, uint32_t b, unsigned r, unsigned nw, bool *sx);
+unsigned gr_eawidth(const struct gr *gr, uint32_t i, uint32_t k);
 int gr_need(struct gr *gr);
 int gr_branches(struct gr *gr);
 void gr_back_block(struct gr *gr, uint32_t b, struct gr_set *n, bool mark);

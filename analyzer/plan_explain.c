@@ -234,6 +234,7 @@ static unsigned log_size(const struct plan_log *l)
 {
 	switch (l->what) {
 	case LOG_REG:
+	case LOG_EA:
 	case LOG_VEC:
 		return l->w;
 	case LOG_SETCC:

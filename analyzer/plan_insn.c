@@ -65,7 +65,7 @@ static bool ea_wanted(const struct gr *gr, uint32_t i, const struct recs *r, uin
 static void log_addresses(struct pe *e, uint32_t i, struct recs *r)
 {
 	struct gr *gr = e->gr;
-	unsigned t = EA_TEMP;
+	unsigned t = EA_TEMP, w;
 	struct plan_log l;
 
 	for (uint32_t n = 0; n < r->n; n++) {
@@ -79,8 +79,9 @@ static void log_addresses(struct pe *e, uint32_t i, struct recs *r)
 			gr->broken = true;
 			return;
 		}
-		pe_log(e, i, AT_BEFORE, LOG_EA, l.reg, 8, l.disp);
-		pe_op(e, SEM_LOG, 8, t, SEM_NONE, SEM_NONE, SEM_WHY_ADDRESS);
+		w = gr_eawidth(gr, i, r->k[n]);
+		pe_log(e, i, AT_BEFORE, LOG_EA, l.reg, w, l.disp);
+		pe_op(e, w == 8 ? SEM_LOG : SEM_LOGSX, w, t, SEM_NONE, SEM_NONE, SEM_WHY_ADDRESS);
 		if (gr->in[i].ea_seg && l.reg == gr->in[i].ea_op)
 			pe_op(e, SEM_LEA, 0, t, t, gr->in[i].ea_seg, 0);
 		r->temp[n] = (uint8_t)t++;

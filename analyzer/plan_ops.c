@@ -24,9 +24,14 @@ static void log_needs(struct pe *e, uint32_t bi, uint8_t when, const struct gr_s
 	uint32_t insn = e->gr->g->block[bi].first;
 	enum sem_why why = when == AT_STUB ? SEM_WHY_RETURN : when == AT_BLOCK ? SEM_WHY_JOIN : SEM_WHY_ENTRY;
 
+	bool sx;
+
 	for (int r = 0; r < SEM_NGPR; r++)
-		if (mask >> r & 1 && gr_gpr(need, r))
-			pe_log_reg(e, insn, when, r, gr_gpr(need, r), false, r, why);
+		if (mask >> r & 1 && gr_gpr(need, r)) {
+			unsigned w = gr_inwidth(e->gr, bi, r, gr_gpr(need, r), &sx);
+
+			pe_log_reg(e, insn, when, r, w, sx, r, why);
+		}
 }
 
 static void entry_program(struct pe *e, uint32_t bi)

@@ -179,6 +179,7 @@ static int plan_one(struct scc *s, struct an_group *g, bool last, bool *changed)
 	}
 	g->sum->maywrite |= may_write(gr);
 	g->sum->needs |= entry_needs(gr);
+	g->sum->derefs = gr_entry_derefs(gr);
 	g->sum->lifo = was.lifo && gr->lifo;
 	*changed |= memcmp(&was, g->sum, sizeof(was)) != 0;
 	if (last && s->plan)
@@ -356,6 +357,7 @@ int plan_rounds(struct module *m, uint32_t mapflags, int jobs, struct plan **pla
 		forget(m, plan);
 		for (uint32_t i = 0; r == 0 && i < m->ngroup; i++) {
 			m->group[i].sum->maywrite = m->group[i].sum->needs = 0;
+			m->group[i].sum->derefs = 0;
 			m->group[i].sum->lifo = true;
 			m->group[i].sum->callers = 0;
 		}

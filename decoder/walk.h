@@ -207,7 +207,8 @@ void why_finish(struct walker *w); /* before mod_free */
 	X(LEA)                                                                                               \
 	X(SEL)                                                                                               \
 	X(GENERIC)                                                                                           \
-	X(LOG1) X(LOG2) X(LOG4) X(LOG8) X(LOGSX1) X(LOGSX2) X(LOGSX4) X(LOGSX6) X(REC) X(REC_ROOM) X(RECVEC) \
+	X(LOG1)                                                                                              \
+	X(LOG2) X(LOG4) X(LOG8) X(LOGSX1) X(LOGSX2) X(LOGSX4) X(LOGSX6) X(REC) X(REC_ROOM) X(RECVEC)         \
 		X(RECREP) X(RECXS) X(VCHK) X(LOAD) X(STORE) X(LOADRO) X(BLOCK) X(BLOCKREC) X(JMP) X(JCC_LOG) \
 			X(JCC) X(IJMP) X(IJMP_LOG) X(CALL) X(CALLX) X(JMPX) X(RET) X(RETX) X(SYSCALL)        \
 				X(HALT) X(RMARK) X(COUNT) X(BREAK)

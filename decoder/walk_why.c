@@ -12,7 +12,7 @@
 
 static bool reads_log(unsigned h)
 {
-	return (h >= H_LOG1 && h <= H_LOGSX4) || h == H_JCC_LOG || h == H_IJMP_LOG || h == H_RMARK ||
+	return (h >= H_LOG1 && h <= H_LOGSX6) || h == H_JCC_LOG || h == H_IJMP_LOG || h == H_RMARK ||
 	       h == H_RECVEC || h == H_VCHK || h == H_SYSCALL;
 }
 
@@ -32,9 +32,9 @@ static uint32_t bytes_of(const struct inst *m, uint32_t i, enum sem_why *why)
 	uint64_t cause = (uint64_t)m->code[i].imm;
 	struct sem_vec v;
 
-	if (h >= H_LOG1 && h <= H_LOGSX4) {
+	if (h >= H_LOG1 && h <= H_LOGSX6) {
 		*why = cause < SEM_WHY_BRANCH ? (enum sem_why)cause : SEM_WHY_OTHER;
-		return h <= H_LOG8 ? 1u << (h - H_LOG1) : 1u << (h - H_LOGSX1);
+		return h == H_LOGSX6 ? 6 : h <= H_LOG8 ? 1u << (h - H_LOG1) : 1u << (h - H_LOGSX1);
 	}
 	switch (h) {
 	case H_JCC_LOG:

@@ -158,6 +158,10 @@ static bool xlat_rest(const struct walker *w, const struct sem_op *o, struct xop
 		x->h = H_LOG1 + wl;
 		return wl >= 0 && o->dst < SEM_NREGS;
 	case SEM_LOGSX:
+		if (o->w == 6) {
+			x->h = H_LOGSX6;
+			return o->dst < SEM_NREGS;
+		}
 		x->h = wl == 3 ? H_LOG8 : H_LOGSX1 + wl;
 		return wl >= 0 && o->dst < SEM_NREGS;
 	case SEM_LOAD:

@@ -67,10 +67,20 @@ static void executable(struct rt_tcb *t, uint64_t addr, uint64_t size)
 		event(t, RUN_EV_MODULE, m->index);
 }
 
+/* Addresses are logged in six bytes: 47 bits is all a process has unless it asks for more (five-level
+ * paging: the kernel's Documentation/arch/x86/x86_64/5level-paging.rst). */
+static bool high(uint64_t addr)
+{
+	return addr >> 47;
+}
+
 static int do_mmap(struct rt_tcb *t)
 {
 	const uint64_t *g = t->sv.gpr;
 	long r;
+
+	if (high(g[RDI]))
+		return stop_before(t, RUN_STOP_UNSUPPORTED);
 
 	if ((g[R10] & MAP_FIXED) && !(g[R10] & 0x100000) && t->level && rt_mod_text(g[RDI], g[RSI]))
 		return stop_before(t, RUN_STOP_UNSUPPORTED);
@@ -194,6 +204,8 @@ static int do_arch_prctl(struct rt_tcb *t)
 
 	if (g[RDI] == 0x1001) /* ARCH_SET_GS */
 		return stop_before(t, RUN_STOP_GS);
+	if (g[RDI] == 0x4002) /* ARCH_ENABLE_TAGGED_ADDR: addresses keep more than 48 bits */
+		return stop_before(t, RUN_STOP_UNSUPPORTED);
 	r = call(t);
 	if (!rt_err(r) && g[RDI] == 0x1004) /* ARCH_GET_GS: what it would be untraced */
 		*(uint64_t *)g[RSI] = 0;
@@ -215,7 +227,7 @@ int rt_syscall(struct rt_tcb *t)
 	case __NR_munmap:
 		return do_munmap(t);
 	case __NR_mremap:
-		if (rt_mod_text(g[RDI], g[RSI]))
+		if (rt_mod_text(g[RDI], g[RSI]) || ((g[R10] & 2 /* MREMAP_FIXED */) && high(g[R8])))
 			return stop_before(t, RUN_STOP_UNSUPPORTED);
 		break;
 	case __NR_rt_sigaction:

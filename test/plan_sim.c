@@ -95,9 +95,16 @@ static uint64_t *word(uint64_t a, bool make)
 	return &mem_val[i];
 }
 
-static uint64_t load(uint64_t a, unsigned w)
+/* all addresses of this machine are canonical */
+static uint64_t canon(uint64_t a)
 {
-	uint64_t lo = a & ~7ull, sh = (a & 7) * 8, *p = word(lo, false), v = (p ? *p : fresh(lo)) >> sh;
+	return (uint64_t)((int64_t)(a << 16) >> 16);
+}
+
+static uint64_t load(uint64_t at, unsigned w)
+{
+	uint64_t a = canon(at), lo = a & ~7ull, sh = (a & 7) * 8, *p = word(lo, false),
+		 v = (p ? *p : fresh(lo)) >> sh;
 
 	if (sh && (a & 7) + w > 8) {
 		p = word(lo + 8, false);
@@ -106,8 +113,10 @@ static uint64_t load(uint64_t a, unsigned w)
 	return v & sem_mask(w);
 }
 
-static void store(uint64_t a, unsigned w, uint64_t v)
+static void store(uint64_t at, unsigned w, uint64_t v)
 {
+	uint64_t a = canon(at);
+
 	for (unsigned i = 0; i < w; i++, v >>= 8) {
 		uint64_t *p = word((a + i) & ~7ull, true), sh = ((a + i) & 7) * 8;
 
@@ -133,7 +142,7 @@ static void put(const void *p, uint32_t n)
 static void add(int side, uint32_t ip, uint32_t x, uint64_t a, uint64_t b, uint64_t c)
 {
 	if (nrec[side] < MAXREC)
-		rec[side][nrec[side]++] = (struct entry){ip, x, a, b, c};
+		rec[side][nrec[side]++] = (struct entry){ip, x, canon(a), b, c};
 }
 
 static uint64_t hash(const uint8_t *p, uint32_t n)
@@ -223,6 +232,8 @@ static void write_log(const struct an_insn *ai, const struct plan_log *l)
 
 	switch (l->what) {
 	case LOG_REG:
+		if (l->w == 6) /* it is about to be used as an address, which is canonical */
+			R[l->reg] = canon(R[l->reg]);
 		put(&R[l->reg], l->w);
 		break;
 	case LOG_SETCC:
@@ -231,7 +242,7 @@ static void write_log(const struct an_insn *ai, const struct plan_log *l)
 		break;
 	case LOG_EA:
 		v = operand_ea(ai, l);
-		put(&v, 8);
+		put(&v, l->w);
 		break;
 	case LOG_KMASK:
 		put(&R[SEM_K0 + l->reg], 8);
@@ -575,7 +586,7 @@ static bool dec_op(uint32_t *g, uint32_t *at)
 	case SEM_LOGSX:
 		if (!take(&v, o->w))
 			return false;
-		D[o->dst] = o->op == SEM_LOG ? v : (uint64_t)sem_sx(v, o->w);
+		D[o->dst] = o->op == SEM_LOG ? v : o->w == 6 ? canon(v) : (uint64_t)sem_sx(v, o->w);
 		return true;
 	case SEM_LOAD:
 	case SEM_LOADRO:
@@ -590,7 +601,7 @@ static bool dec_op(uint32_t *g, uint32_t *at)
 	case SEM_RECXS:
 		return dec_rec(o);
 	case SEM_VCHK:
-		if (take(&v, 8) && rec[1][nrec[1] - 1 - o->imm].a != v)
+		if (take(&v, 8) && rec[1][nrec[1] - 1 - o->imm].a != canon(v))
 			why = "verify log differs";
 		return true;
 	case SEM_JMP:

@@ -26,9 +26,10 @@ FN(t_sign, "movslq (%rdi),%rax\n mov (%rsi,%rax,4),%eax\n ret");
 FN(t_count, "xor %ecx,%ecx\n1: addq $1,(%rdi,%rcx,8)\n inc %rcx\n cmp $100,%rcx\n jne 1b\n ret");
 FN(t_bound, "xor %eax,%eax\n1: addq $1,(%rdi,%rax,8)\n inc %eax\n cmp %esi,%eax\n jne 1b\n ret");
 FN(t_branch, "cmpl $0,(%rdi)\n je 1f\n mov $1,%eax\n1: ret");
-FN(t_spill, "mov %rdi,-8(%rsp)\n xor %edi,%edi\n mov -8(%rsp),%rax\n mov (%rax),%eax\n ret");
+FN(t_spill,
+   "mov (%rdi),%ecx\n mov %rdi,-8(%rsp)\n xor %edi,%edi\n mov -8(%rsp),%rax\n mov (%rax),%eax\n ret");
 FN(t_narrow, "mov %rdi,-8(%rsp)\n movb $0,-6(%rsp)\n mov -8(%rsp),%rax\n mov (%rax),%eax\n ret");
-FN(t_keep, "push %rdi\n call puts@plt\n pop %rdi\n mov (%rdi),%eax\n ret");
+FN(t_keep, "mov (%rdi),%ecx\n push %rdi\n call puts@plt\n pop %rdi\n mov (%rdi),%eax\n ret");
 FN(t_escape, "push %rdi\n mov %rsp,%rdi\n call puts@plt\n pop %rdi\n mov (%rdi),%eax\n ret");
 FN(t_stkarg,
    "push %rdi\n mov %rsp,%rax\n push %rax\n call puts@plt\n pop %rax\n pop %rdi\n mov (%rdi),%eax\n ret");
@@ -50,36 +51,46 @@ FN(t_flags, "xor %eax,%eax\n cmp $5,%edi\n sete %al\n movzbl %al,%eax\n mov (%rd
 FN(t_calls,
    "call t_byte\n call t_sign\n call t_flags\n call t_bound\n ret"); /* the needs of these have someone to provide them */
 FN(t_tls, "mov %fs:0,%rax\n mov -8(%rax),%eax\n ret");
+FN(t_hint, "mov (%rdi),%rax\n prefetcht0 (%rax)\n ret");
+FN(t_stepped, "mov %rdi,%rax\n add $16,%rax\n lea 8(%rax),%rcx\n mov (%rcx),%ecx\n mov (%rdi),%eax\n ret");
+FN(t_below, "mov -4104(%rdi),%eax\n mov -4112(%rdi),%ecx\n ret");
+FN(t_late, "push %rbx\n mov %rdi,%rbx\n call puts@plt\n mov (%rbx),%eax\n mov 8(%rbx),%eax\n pop %rbx\n ret");
 FN(t_sys, "mov $39,%eax\n syscall\n mov (%rdi,%rax),%eax\n mov (%r11),%ecx\n ret");
 
 static const struct {
 	const char *name, *fn, *want;
 } test[] = {
-	{"list", t_list, "E rdi:8 A rdi:8 ; needs rdi jcc=1/0"},
-	{"byte index", t_byte, "E rsi:8 E rdi:8 A rax:1 ; needs rsi rdi jcc=0/0"},
-	{"sign-extended index", t_sign, "E rsi:8 E rdi:8 A rax:4s ; needs rsi rdi jcc=0/0"},
+	{"list", t_list, "B rdi:6s C ; needs jcc=0/1"},
+	{"byte index", t_byte, "E rsi:8 E rdi:6s A rax:1 ; needs rsi rdi jcc=0/0"},
+	{"sign-extended index", t_sign, "E rdi:6s X ; needs rdi jcc=0/0"},
 	{"counted loop", t_count, "E rdi:8 ; needs rdi jcc=1/0"},
 	{"loop to an argument", t_bound, "E rsi:4 E rdi:8 ; needs rsi rdi jcc=1/0"},
-	{"branch on memory", t_branch, "E rdi:8 C ; needs rdi jcc=0/1"},
-	{"spill and reload", t_spill, "E rdi:8 ; needs rdi jcc=0/0 slot"},
-	{"spill partly overwritten", t_narrow, "A rax:8 ; needs jcc=0/0"},
-	{"slot survives a call", t_keep, "E rdi:8 ; needs rdi jcc=0/0 slot"},
-	{"slot's address passed", t_escape, "A rdi:8 ; needs jcc=0/0"},
-	{"slot's address passed on the stack", t_stkarg, "A rdi:8 ; needs jcc=0/0"},
-	{"call result", t_result, "R rax:8 ; needs jcc=0/0"},
-	{"direct callee", t_callee, "E rdi:8 ; needs rdi jcc=0/0"},
-	{"its caller provides", t_caller, "E rdi:8 A rdi:8 ; needs rdi jcc=0/0"},
-	{"callee loses rbx", t_after, "E rdi:8 R rbx:8 ; needs rdi jcc=0/0"},
-	{"callee keeps rbx", t_saved, "E rdi:8 ; needs rdi jcc=0/0"},
-	{"address cheaper than registers", t_sum, "E rdi:8 X ; needs rdi jcc=0/0"},
-	{"sum cheaper than parts", t_both, "E rdi:8 A rax:8 ; needs rdi jcc=0/0"},
-	{"switched stack", t_stack, "E rdi:8 T8 ; needs rdi jcc=0/0 retx"},
+	{"branch on memory", t_branch, "E rdi:6s C ; needs rdi jcc=0/1"},
+	{"spill and reload", t_spill, "E rdi:6s ; needs rdi jcc=0/0 slot"},
+	{"spill partly overwritten", t_narrow, "A rax:6s ; needs jcc=0/0"},
+	{"slot survives a call", t_keep, "E rdi:6s ; needs rdi jcc=0/0 slot"},
+	{"slot's address passed", t_escape, "A rdi:6s ; needs jcc=0/0"},
+	{"slot's address passed on the stack", t_stkarg, "A rdi:6s ; needs jcc=0/0"},
+	{"call result", t_result, "R rax:6s ; needs jcc=0/0"},
+	{"direct callee", t_callee, "E rdi:6s ; needs rdi jcc=0/0"},
+	{"its caller provides", t_caller, "E rdi:6s A rdi:6s ; needs rdi jcc=0/0"},
+	{"callee loses rbx", t_after, "E rdi:6s R rbx:6s ; needs rdi jcc=0/0"},
+	{"callee keeps rbx", t_saved, "E rdi:6s ; needs rdi jcc=0/0"},
+	{"address cheaper than registers", t_sum, "E rdi:6s X ; needs rdi jcc=0/0"},
+	{"sum cheaper than parts", t_both, "E rdi:6s A rax:6s ; needs rdi jcc=0/0"},
+	{"switched stack", t_stack,
+	 "E rbx:8 E rbp:8 E rdi:6s E r12:8 E r13:8 E r14:8 E r15:8 T8 ; needs rbx rbp rdi r12 r13 r14 r15 "
+	 "jcc=0/0 retx"},
 	{"rep count", t_rep, "E rsi:4 E rdi:8 ; needs rsi rdi jcc=0/0"},
 	{"repne count", t_scan, "E rdi:8 A rcx:8 ; needs rdi jcc=0/0"},
-	{"read-only word", t_ro, "E rdi:8 ; needs rdi jcc=0/0"},
+	{"read-only word", t_ro, "X ; needs jcc=0/0"},
 	{"setcc index", t_flags, "E rdx:8 A rax:1 ; needs rdx jcc=0/0"},
 	{"thread pointer", t_tls, "; needs jcc=0/0"},
-	{"system call", t_sys, "E rdi:8 B r11:8 ; needs rdi jcc=0/0"},
+	{"a prefetch proves nothing", t_hint, "E rdi:6s A rax:8 ; needs rdi jcc=0/0"},
+	{"address after steps", t_stepped, "E rdi:6s ; needs rdi jcc=0/0"},
+	{"base above the address space", t_below, "E rdi:8 ; needs rdi jcc=0/0"},
+	{"used as address after a call", t_late, "B rbx:6s ; needs jcc=0/0"},
+	{"system call", t_sys, "B r11:6s X ; needs jcc=0/0"},
 };
 
 static const char *const reg[] = {"rax", "rcx", "rdx", "rbx", "rsp", "rbp", "rsi", "rdi",
