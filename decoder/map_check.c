@@ -42,8 +42,8 @@ bool map_begins(const struct map *m, uint32_t op)
 
 static int bad(const struct map *m, struct ptrace_error *e, const char *what, uint32_t i)
 {
-	return err_set(e, PTRACE_BAD, "%s: %s %u is inconsistent: remove the map's file and record again", m->path,
-		       what, i);
+	return err_set(e, PTRACE_BAD, "%s: %s %u is inconsistent: remove the map's file and record again",
+		       m->path, what, i);
 }
 
 int map_check(const struct map *m, struct ptrace_error *e)

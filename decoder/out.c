@@ -68,14 +68,33 @@ void obuf_free(struct obuf *o)
 	o->b = NULL;
 }
 
+/* The eight digits of v as text in memory order: nibbles to bytes, then all eight to ASCII at once. */
+static uint64_t hex8(uint32_t v)
+{
+	uint64_t x = v, letter;
+
+	x = (x << 16 | x) & 0x0000ffff0000ffffull;
+	x = (x << 8 | x) & 0x00ff00ff00ff00ffull;
+	x = (x << 4 | x) & 0x0f0f0f0f0f0f0f0full;
+	letter = (x + 0x0606060606060606ull) >> 4 & 0x0101010101010101ull; /* 1 where the digit is over 9 */
+	return __builtin_bswap64(x + 0x3030303030303030ull + letter * ('a' - '0' - 10));
+}
+
+/* writes up to 16 bytes whatever the length */
 char *put_hex(char *p, uint64_t v, int min)
 {
 	int n = v ? (67 - __builtin_clzll(v)) / 4 : 1;
+	uint64_t hi, lo = hex8((uint32_t)v);
 
-	if (n < min)
-		n = min;
-	for (int i = n; i--; v >>= 4)
-		p[i] = "0123456789abcdef"[v & 15];
+	n = n < min ? min : n;
+	if (n <= 8) {
+		lo >>= 8 * (8 - n);
+		memcpy(p, &lo, 8);
+	} else {
+		hi = hex8((uint32_t)(v >> 32)) >> 8 * (16 - n);
+		memcpy(p, &hi, 8);
+		memcpy(p + n - 8, &lo, 8);
+	}
 	return p + n;
 }
 
@@ -84,6 +103,10 @@ char *put_dec(char *p, uint64_t v)
 	char t[20];
 	int n = 0;
 
+	if (v < 10) { /* most sizes and threads */
+		*p = (char)('0' + v);
+		return p + 1;
+	}
 	do
 		t[n++] = '0' + v % 10;
 	while (v /= 10);

@@ -10,7 +10,7 @@
 #include "walk.h"
 
 #define ADDRESSES (1ull << 57) /* bytes a process can have: more elements than that cannot be */
-#define XSAVE_MAX (1u << 20)   /* far above any processor's */
+#define XSAVE_MAX (1u << 20) /* far above any processor's */
 
 static int put(struct walker *w, uint32_t vip, uint64_t addr, uint32_t size, unsigned kind)
 {
@@ -186,7 +186,8 @@ int walk_recxs(struct walker *w)
 	rfbm = ((uint32_t)w->r[v.count] | w->r[v.df] << 32) & s->s.xcr0;
 	size = xsave_size(&s->s, rfbm, v.kind == SEM_XS_SAVEC);
 	if (size > XSAVE_MAX)
-		return lost(w, "an xsave area of %llu bytes: the start state is wrong", (unsigned long long)size);
+		return lost(w, "an xsave area of %llu bytes: the start state is wrong",
+			    (unsigned long long)size);
 	return put(w, SEM_REC_IP(o->imm), address(w, o), (uint32_t)size,
 		   v.kind == SEM_XS_RSTOR ? PTRACE_R : PTRACE_W);
 }

@@ -370,6 +370,36 @@ static void test_json(void)
 	      "long value is cut to the buffer");
 }
 
+/* hand-written number formatting against the C library's */
+static void test_numbers(void)
+{
+	uint64_t v = 1;
+	bool ok = true;
+
+	for (int i = 0; i < 20000; i++) {
+		uint64_t x = i < 64 ? 1ull << i : i < 128 ? (1ull << (i - 64)) - 1 : v >> v % 64;
+		char want[100], got[100];
+		int min = i % 16 + 1;
+		char *p = got;
+
+		v = v * 6364136223846793005ull + 1442695040888963407ull;
+		p = put_hex(p, x, 1);
+		*p++ = ' ';
+		p = put_hex(p, x, min);
+		*p++ = ' ';
+		p = put_dec(p, x);
+		*p = 0;
+		snprintf(want, sizeof(want), "%llx %0*llx %llu", (unsigned long long)x, min,
+			 (unsigned long long)x, (unsigned long long)x);
+		if (strcmp(got, want)) {
+			printf("%s instead of %s\n", got, want);
+			ok = false;
+			break;
+		}
+	}
+	check(ok, "numbers as text");
+}
+
 int main(void)
 {
 	const char *t = getenv("TMPDIR");
@@ -377,6 +407,7 @@ int main(void)
 	snprintf(dir, sizeof(dir), "%.40s/ptrace-XXXXXX", t ? t : "/tmp");
 	if (!mkdtemp(dir))
 		return 2;
+	test_numbers();
 	test_columns();
 	test_trace();
 	test_log();
