@@ -97,6 +97,7 @@ struct disc {
 	VEC(struct edge) cross; /* direct jumps between pieces, or within a gap */
 	VEC(struct edge) fall; /* fall-through from one piece into another */
 	VEC(struct edge) lea; /* code that computes an address in text: from the insn to the address */
+	VEC(struct edge) fn; /* the same, to the start of a function */
 	VEC(struct ijmp) ijmp; /* ascending vaddr after disc_sort_ijmps */
 	VEC(struct disc_name) cls; /* functions and GOT slots whose names matter, ascending vaddr */
 	uint32_t nalt; /* instructions also entered behind their prefix */
@@ -125,6 +126,7 @@ void disc_in_table(struct disc *d, uint32_t v);
 bool disc_tabled(const struct disc *d, uint32_t v);
 uint32_t disc_first_lea(const struct disc *d, uint32_t v); /* first of lea with to >= v; lea is sorted */
 void disc_suspects(struct disc *d);
+void disc_code_reads(struct disc *d); /* discover_read.c */
 struct ijmp *disc_ijmp(const struct disc *d, uint32_t v);
 
 static inline bool disc_in(const struct disc *d, uint32_t v)

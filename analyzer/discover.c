@@ -156,6 +156,7 @@ static void teardown(struct disc *d)
 	free(d->cross.v);
 	free(d->fall.v);
 	free(d->lea.v);
+	free(d->fn.v);
 	free(d->ijmp.v);
 	free(d->cls.v);
 }

@@ -262,6 +262,7 @@ int group_finish(struct disc *d)
 	disc_join(d);
 	rseq_pieces(d);
 	avoided(d);
+	disc_code_reads(d);
 	computed_jumps(d);
 	if (lone_entries(d) || d->nomem)
 		return -1;

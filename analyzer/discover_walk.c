@@ -160,6 +160,8 @@ void disc_named(struct disc *d, uint32_t from, uint64_t v)
 	}
 	if (d->piece.v[p].start == v && d->piece.v[p].kind != PC_GAP) {
 		disc_push(d, v, ST_ENTRY | ST_TAKEN);
+		if (disc_in(d, from) && !VEC_PUSH(&d->fn, (struct edge){from, v}))
+			d->nomem = true;
 		return;
 	}
 	d->st[v - d->lo] |= ST_TAKEN;
