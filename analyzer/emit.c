@@ -111,6 +111,20 @@ static void inner_check(struct em *e, uint32_t b, uint32_t vaddr, uint32_t live)
 	space_check(e, vaddr, live);
 }
 
+/* i is what sets the flags of the conditional jump that ends the block, and nothing is logged between
+ * the two: r15 can move before i, so that the processor still takes both as one */
+static bool fuses(const struct em *e, uint32_t b, uint32_t i)
+{
+	const struct an_block *k = &e->g->block[b];
+
+	if (i + 2 != k->first + k->n || e->g->insn[i + 1].flow != FLOW_JCC)
+		return false;
+	for (uint32_t l = e->logfirst[b]; l < e->logfirst[b + 1]; l++)
+		if (e->p->log[l].insn == i + 1 || (e->p->log[l].insn == i && e->p->log[l].when == AT_AFTER))
+			return false;
+	return true;
+}
+
 static void one_insn(struct em *e, uint32_t b, uint32_t i)
 {
 	const struct an_insn *n = &e->g->insn[i];
@@ -129,6 +143,8 @@ static void one_insn(struct em *e, uint32_t b, uint32_t i)
 		ctl_end(e, b, &d, i, live);
 		return;
 	}
+	if (fuses(e, b, i))
+		ctl_move(e, b);
 	if (d.in.mnemonic == ZYDIS_MNEMONIC_ENDBR64)
 		; /* nothing in the copy is reached by an indirect branch of the program */
 	else if (r15_named(&d))
@@ -213,7 +229,7 @@ static void count_bytes(struct em *e)
 static void em_init(struct em *e)
 {
 	uint32_t nb = e->g->nblock + 1;
-	uint32_t *w = calloc((size_t)nb * 8 * 4 + (size_t)nb * 5, 1);
+	uint32_t *w = calloc((size_t)nb * 7 * 4 + (size_t)nb * 4, 1);
 	uint8_t *v;
 
 	if (!w)
@@ -225,13 +241,11 @@ static void em_init(struct em *e)
 	e->sbytes = w + 4 * nb;
 	e->off_in = w + 5 * nb;
 	e->nflow = w + 6 * nb;
-	e->one = w + 7 * nb;
-	v = (uint8_t *)(w + 8 * nb);
-	e->root = v;
-	e->chk_body = v + nb;
-	e->chk_stub = v + 2 * nb;
-	e->stub = v + 3 * nb;
-	e->lid = v + 4 * nb;
+	v = (uint8_t *)(w + 7 * nb);
+	e->chk_body = v;
+	e->chk_stub = v + nb;
+	e->stub = v + 2 * nb;
+	e->lid = v + 3 * nb;
 	e->cur_rot = NOREG;
 	for (uint32_t b = 0; b < e->g->nblock; b++) {
 		e->body[b] = code_label(&e->c);

@@ -102,7 +102,7 @@ void code_mod32(struct code *c, uint32_t vaddr, uint32_t tail);
 void code_gs(struct code *c, unsigned op, unsigned reg, uint32_t tcb, bool w); /* op reg,%gs:tcb */
 void code_lea_label(struct code *c, unsigned reg, uint32_t label);
 void code_r15mem(struct code *c, unsigned reg, uint32_t off); /* modrm of reg, off(%r15) */
-void code_advance(struct code *c, uint32_t n); /* lea n(%r15),%r15 */
+void code_advance(struct code *c, int32_t n); /* lea n(%r15),%r15 */
 int code_relax(struct code *c); /* final bytes; all offsets translated */
 void *grow(void *p, uint32_t n, uint32_t *cap, size_t size);
 
@@ -118,10 +118,8 @@ struct em {
 	uint32_t *logfirst; /* nblock + 1: first log of each block */
 	uint32_t *bytes; /* logged by each block's body */
 	uint32_t *sbytes; /* logged by each block's stub, mark included */
-	uint32_t *off_in; /* log offset from r15 at the block's start */
+	uint32_t *off_in; /* log offset from r15 at the block's start (emit_space.c) */
 	uint32_t *nflow; /* flow predecessors within the copy */
-	uint32_t *one; /* the flow predecessor when nflow == 1 */
-	uint8_t *root; /* starts at offset 0 */
 	uint8_t *chk_body, *chk_stub;
 	uint8_t *stub; /* enum stub */
 	uint32_t off; /* current offset from r15 */
@@ -190,7 +188,6 @@ void emit_load_operand(struct em *e, const struct dec *d, unsigned reg); /* mov 
 
 /* emit_space.c */
 int space_plan(struct em *e);
-bool space_ends(const struct em *e, uint32_t b);
 void space_check(struct em *e, uint32_t vaddr, uint32_t live);
 void space_cold(struct em *e);
 uint32_t flow_succ(const struct em *e, uint32_t b, uint32_t *out, uint32_t max);
@@ -199,6 +196,7 @@ uint32_t flow_succ(const struct em *e, uint32_t b, uint32_t *out, uint32_t max);
 /* emit_ctl.c */
 void ctl_stub(struct em *e, uint32_t b, bool inl);
 void ctl_end(struct em *e, uint32_t b, const struct dec *d, uint32_t i, uint32_t live);
+void ctl_move(struct em *e, uint32_t b); /* r15 to where the end of block b wants it; its logs are written */
 void ctl_cold(struct em *e);
 void ctl_goto(struct em *e, uint32_t b, uint32_t to);
 void commit(struct em *e);

@@ -182,13 +182,19 @@ void code_r15mem(struct code *c, unsigned reg, uint32_t off)
 	}
 }
 
-void code_advance(struct code *c, uint32_t n)
+void code_advance(struct code *c, int32_t n)
 {
 	if (!n)
 		return;
 	code_insn(c);
-	code_bytes(c, "\x4d\x8d", 2);
-	code_r15mem(c, R15, n);
+	code_bytes(c, "\x4d\x8d", 2); /* lea n(%r15),%r15 */
+	if (n == (int8_t)n) {
+		code_byte(c, 0x7f);
+		code_byte(c, n);
+	} else {
+		code_byte(c, 0xbf);
+		code_u32(c, n);
+	}
 }
 
 static uint32_t growth(const struct branch *b)

@@ -28,6 +28,13 @@ void commit(struct em *e)
 	e->off = 0;
 }
 
+/* to the offset at which block `to` begins */
+static void settle(struct em *e, uint32_t to)
+{
+	code_advance(&e->c, (int32_t)(e->off - e->off_in[to]));
+	e->off = e->off_in[to];
+}
+
 /* r15 is the program's from here on */
 static void give_back(struct em *e)
 {
@@ -78,7 +85,7 @@ static void stub_logs(struct em *e, uint32_t b)
 	}
 }
 
-/* ENTRY, or ENTRYX where rsp is not what the last call made it; x: out of line */
+/* ENTRY, or ENTRYX where rsp is not what the last call made it; x, out of line: 8 bytes more */
 static void entry_marks(struct em *e, uint32_t b)
 {
 	struct code *c = &e->c;
@@ -88,7 +95,6 @@ static void entry_marks(struct em *e, uint32_t b)
 	if (e->lv->bin[b] & FLAGS_BIT) {
 		mark(e, RUN_MARK_ENTRYX, site);
 		rsp_log(e);
-		commit(e);
 		return;
 	}
 	e->xent = grow(e->xent, e->nxent, &e->capxent, sizeof(*e->xent));
@@ -97,7 +103,6 @@ static void entry_marks(struct em *e, uint32_t b)
 	code_gs(c, 0x39, X_RSP, TCB_EXPECT, true); /* cmp %rsp,%gs:EXPECT */
 	code_jcc(c, 5, x->label);
 	mark(e, RUN_MARK_ENTRY, site);
-	commit(e);
 	code_here(c, x->join);
 }
 
@@ -134,8 +139,7 @@ void ctl_stub(struct em *e, uint32_t b, bool inl)
 		rsp_log(e);
 	}
 	stub_logs(e, b);
-	if (e->off != e->off_in[b])
-		commit(e);
+	settle(e, b);
 	if (!inl)
 		code_jmp(c, e->body[b]);
 	state(e, vaddr);
@@ -319,7 +323,20 @@ static void syscall_insn(struct em *e, uint32_t b, const struct dec *d)
 	}
 	if (!e->chk_body[to])
 		space_check(e, next, e->lv->bin[to]);
+	settle(e, to);
 	ctl_goto(e, b, to);
+}
+
+/* from block b to block `to`, or out to opaque code at vaddr */
+static void go_on(struct em *e, uint32_t b, uint32_t to, uint32_t vaddr)
+{
+	if (to != AN_NONE) {
+		settle(e, to);
+		ctl_goto(e, b, to);
+	} else {
+		commit(e);
+		leave(e, vaddr);
+	}
 }
 
 /* loop*, jrcxz: the instruction itself decides, over a hop within reach of its rel8:
@@ -330,7 +347,6 @@ static void loop_insn(struct em *e, uint32_t b, const struct dec *d, uint32_t i,
 	const struct an_block *k = &e->g->block[b];
 	struct code *c = &e->c;
 	uint32_t one = code_label(c), off = e->off, target = e->g->insn[i].target;
-	bool ends = space_ends(e, b);
 
 	code_insn(c);
 	code_bytes(c, d->b, d->in.length - 1);
@@ -338,6 +354,8 @@ static void loop_insn(struct em *e, uint32_t b, const struct dec *d, uint32_t i,
 	c->lr[c->nlr++] = (struct lref){c->n, one, true};
 	code_byte(c, 0);
 	for (unsigned taken = 0; taken < 2; taken++) {
+		uint32_t to;
+
 		state(e, taken ? target : d->vaddr + d->in.length);
 		if (taken)
 			code_here(c, one);
@@ -350,15 +368,25 @@ static void loop_insn(struct em *e, uint32_t b, const struct dec *d, uint32_t i,
 			e->off++;
 			e->logbytes += !taken;
 		}
-		if (ends)
+		to = k->succ[!taken];
+		if (to != AN_NONE) {
+			settle(e, to);
+			code_jmp(c, rot_label(e, b, to));
+		} else {
 			commit(e);
-		if (!taken)
-			code_jmp(c, rot_label(e, b, k->succ[1]));
-		else if (k->succ[0] != AN_NONE)
-			code_jmp(c, rot_label(e, b, k->succ[0]));
-		else
 			tail(e, -1, i);
+		}
 	}
+}
+
+void ctl_move(struct em *e, uint32_t b)
+{
+	uint32_t to = e->g->block[b].succ[0];
+
+	if (to != AN_NONE)
+		settle(e, to);
+	else
+		commit(e);
 }
 
 static void jcc(struct em *e, uint32_t b, const struct dec *d, uint32_t i)
@@ -367,17 +395,13 @@ static void jcc(struct em *e, uint32_t b, const struct dec *d, uint32_t i)
 	uint32_t next = d->vaddr + d->in.length;
 	unsigned cc = d->in.opcode & 15;
 
-	if (space_ends(e, b))
-		commit(e);
+	ctl_move(e, b);
 	if (k->succ[0] != AN_NONE)
 		code_jcc(&e->c, cc, rot_label(e, b, k->succ[0]));
 	else
 		tail(e, cc, i);
 	state(e, next);
-	if (k->succ[1] != AN_NONE)
-		ctl_goto(e, b, k->succ[1]);
-	else
-		leave(e, next);
+	go_on(e, b, k->succ[1], next);
 }
 
 /* The end of block b: its last instruction i transfers control, or falls through. */
@@ -419,20 +443,15 @@ void ctl_end(struct em *e, uint32_t b, const struct dec *d, uint32_t i, uint32_t
 			jcc(e, b, d, i);
 		break;
 	case FLOW_JMP:
-		if (space_ends(e, b))
+		if (k->succ[0] != AN_NONE) {
+			go_on(e, b, k->succ[0], AN_NONE);
+		} else {
 			commit(e);
-		if (k->succ[0] != AN_NONE)
-			ctl_goto(e, b, k->succ[0]);
-		else
 			tail(e, -1, i);
+		}
 		break;
 	default:
-		if (space_ends(e, b))
-			commit(e);
-		if (k->succ[1] != AN_NONE)
-			ctl_goto(e, b, k->succ[1]);
-		else
-			leave(e, n->vaddr + n->len);
+		go_on(e, b, k->succ[1], n->vaddr + n->len);
 	}
 }
 
@@ -453,7 +472,7 @@ void ctl_cold(struct em *e)
 		e->off = 0;
 		mark(e, RUN_MARK_ENTRYX, e->xent[i].site);
 		rsp_log(e);
-		commit(e);
+		code_advance(c, 8); /* of 12: the join goes on 4 bytes behind r15 */
 		code_jmp(c, e->xent[i].join);
 	}
 	for (uint32_t i = 0; i < e->npool; i++) {

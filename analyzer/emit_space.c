@@ -2,9 +2,12 @@
  *
  * emit_space.c - log offsets, and where the space checks go
  *
- * Offsets: a block whose only way in is one other block of the copy continues that block's
- * offset from r15; all others are *roots* and begin at 0, so whoever reaches a root advances r15
- * first. A stub that is the only way in passes its own bytes on.
+ * Offsets: each block has a fixed offset from r15 at which its logs begin; who reaches it with
+ * another one moves r15 by the difference first (settle(), emit_ctl.c). It is that of the first way
+ * in, in address order, so an edge that closes no difference costs nothing, and joins need no r15 of
+ * their own. 0 where a check, a stub or other groups require it, and where it would exceed
+ * SPACE_OFF (longer encodings). A stub that is the only way in passes its own bytes on. r15 plus the
+ * offset is always the stream's position, so r15 never points behind bytes not yet written.
  *
  * Checks: run.h allows RUN_CHUNK_SLACK bytes between two tests on any path. Proof:
  *   - every cycle of the copy's flow graph in which bytes are logged has a checked block
@@ -30,6 +33,7 @@
 #include "emit.h"
 
 #define SPACE_PATH 32768u
+#define SPACE_OFF 100u
 
 static const struct an_insn *last(const struct an_group *g, uint32_t b)
 {
@@ -86,10 +90,8 @@ static void flow_build(struct em *e, struct flow *f)
 		f->start[b + 1] = n;
 	}
 	for (uint32_t b = 0; b < nb; b++)
-		for (uint32_t i = f->start[b]; i < f->start[b + 1]; i++) {
+		for (uint32_t i = f->start[b]; i < f->start[b + 1]; i++)
 			e->nflow[f->to[i]]++;
-			e->one[f->to[i]] = b;
-		}
 }
 
 /* an edge that no unchecked path follows */
@@ -254,55 +256,39 @@ static bool inner_exit(const struct em *e, uint32_t b)
 	return !(fl == FLOW_NEXT || fl == FLOW_JMP) || (k->succ[0] == AN_NONE && k->succ[1] == AN_NONE);
 }
 
-/* r15 must be advanced at the end of b: someone after it starts at 0 */
-bool space_ends(const struct em *e, uint32_t b)
+/* r15 is exact at the end of b */
+static bool ends_exact(const struct em *e, uint32_t b)
 {
-	uint32_t to[2];
+	return inner_exit(e, b) || e->bytes[b] > SPACE_BLOCK_MAX;
+}
 
-	if (inner_exit(e, b) || e->bytes[b] > SPACE_BLOCK_MAX)
-		return true;
-	for (uint32_t n = flow_succ(e, b, to, 2); n-- > 0;)
-		if (e->root[to[n]])
-			return true;
-	return false;
+/* control reaches block `to` with offset off; returns the offset with which it goes on */
+static uint32_t meet(struct em *e, uint32_t to, uint32_t off)
+{
+	if (e->off_in[to] == AN_NONE)
+		e->off_in[to] = off <= SPACE_OFF ? off : 0;
+	return e->off_in[to];
 }
 
 static void offsets(struct em *e)
 {
 	uint32_t nb = e->g->nblock;
-	bool again = true;
-	uint32_t missing;
 
 	for (uint32_t b = 0; b < nb; b++) {
-		bool entry = e->g->block[b].flags & AN_B_ENTRY;
+		bool fixed = e->chk_body[b] || (e->g->block[b].flags & AN_B_ENTRY);
+		bool stub = e->stub[b] != STUB_NONE && e->stub[b] != STUB_PLAIN;
 
-		e->root[b] = e->nflow[b] != 1 || e->chk_body[b] || entry || e->stub[b] != STUB_NONE;
-		e->off_in[b] = e->root[b] ? 0 : AN_NONE;
-		if (e->stub[b] != STUB_NONE && e->stub[b] != STUB_PLAIN && !e->nflow[b] && !entry &&
-		    !e->chk_body[b])
+		e->off_in[b] = fixed || e->stub[b] != STUB_NONE ? 0 : AN_NONE;
+		if (!fixed && stub && !e->nflow[b])
 			e->off_in[b] = e->sbytes[b];
 	}
-	while (again) {
-		again = false;
-		missing = AN_NONE;
-		for (uint32_t b = 0; b < nb; b++) {
-			uint32_t p = e->one[b];
+	for (uint32_t b = 0; b < nb; b++) {
+		uint32_t off = meet(e, b, 0), to[2], n = flow_succ(e, b, to, 2);
 
-			if (e->off_in[b] != AN_NONE)
-				continue;
-			if (e->off_in[p] == AN_NONE) {
-				if (missing == AN_NONE)
-					missing = b;
-				continue;
-			}
-			e->off_in[b] = space_ends(e, p) ? 0 : e->off_in[p] + e->bytes[p];
-			again = true;
-		}
-		if (!again && missing != AN_NONE) { /* unreached cycle */
-			e->root[missing] = 1;
-			e->off_in[missing] = 0;
-			again = true;
-		}
+		off = ends_exact(e, b) ? 0 : off + e->bytes[b];
+		/* a conditional jump's target first: r15 moves before the jump, or on the way on */
+		for (uint32_t i = 0; i < n && i < 2; i++)
+			off = meet(e, to[i], off);
 	}
 }
 

@@ -53,4 +53,13 @@ fn count
 	mov	%edi, %eax
 	jmp	leaf
 endfn count
+
+/* two ways to a join with different offsets in the log: only the later one moves r15 */
+fn joins
+	cmp	%esi, (%rdi)
+	je	1f
+	mov	(%rdi), %rdi
+1:	mov	(%rdi), %rax
+	ret
+endfn joins
 	.section .note.GNU-stack,"",@progbits
