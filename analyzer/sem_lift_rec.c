@@ -33,7 +33,8 @@ static enum ptrace_kind kind_of(opnd o)
 }
 
 /* The exception classes without fault suppression (SDM Vol. 2, 2.8): the whole operand is read
- * whatever the mask says. VDBPSADBW is E4NF.nb and VCVTNE2PS2BF16 E4NF there; Zydis has E4. */
+ * whatever the mask says. VDBPSADBW is E4NF.nb, VCVTNE2PS2BF16 and VGF2P8AFFINE* (eight mask bits to a
+ * memory element) are E4NF there; Zydis has E4. */
 static bool ignores_mask(const ZydisDecodedInstruction *in)
 {
 	switch (in->meta.exception_class) {
@@ -46,7 +47,9 @@ static bool ignores_mask(const ZydisDecodedInstruction *in)
 		return true;
 	default:
 		return in->mnemonic == ZYDIS_MNEMONIC_VDBPSADBW ||
-		       in->mnemonic == ZYDIS_MNEMONIC_VCVTNE2PS2BF16;
+		       in->mnemonic == ZYDIS_MNEMONIC_VCVTNE2PS2BF16 ||
+		       in->mnemonic == ZYDIS_MNEMONIC_VGF2P8AFFINEQB ||
+		       in->mnemonic == ZYDIS_MNEMONIC_VGF2P8AFFINEINVQB;
 	}
 }
 
@@ -93,8 +96,6 @@ static bool masked_operand(struct lift *l, opnd o)
 	struct sem_vec v = {.mask = SEM_MASK_K, .mask_bytes = 8};
 	struct ea e = ea_of(l, o, NONE, 0);
 
-	if (in->mnemonic == ZYDIS_MNEMONIC_VGF2P8AFFINEQB || in->mnemonic == ZYDIS_MNEMONIC_VGF2P8AFFINEINVQB)
-		return false; /* eight mask bits to a memory element */
 	if (broadcast_n(in->avx.broadcast.mode)) {
 		v.flags = SEM_VEC_BCAST;
 		n = broadcast_n(in->avx.broadcast.mode);

@@ -12,13 +12,22 @@
  *     `pop mem`: R of the stack slot, then W of the operand;
  *   - `movs`: R of (rsi), W of (rdi), per iteration; `cmps`: R (rsi), R (rdi);
  *     `stos`, `lods`, `scas`: one record per iteration; a rep with count zero gives none;
- *   - `enter n,L`: W of rbp, then per nesting level R of the old and W of the new slot;
+ *   - `enter n,L`: W of rbp, then for levels 1 to L - 1 R of the old and W of the new slot, then,
+ *     when L is not 0, W of the new frame pointer;
  *   - gathers, scatters and masked vector moves: one record per *active* element, in
  *     ascending element order, size = element size. An AVX2 mask is the sign bit of the
  *     mask register's element. Compress/expand: popcount(mask) consecutive elements.
  *     A masked instruction whose memory operand is broadcast: one record of one element
  *     when any mask bit is set, none otherwise;
- *   - arithmetic with a masked memory source is one record per active element too.
+ *     Broadcasts of several elements (vbroadcasti32x4 and the like): one record of the whole
+ *     operand, the same way;
+ *   - arithmetic with a masked memory source, and masked stores of a part (vextracti32x4, vpmovdb):
+ *     one record per active element too. But instructions without fault suppression (exception
+ *     classes with NF, SDM Vol. 2, 2.8: shuffles, permutes, packs, vdbpsadbw, vgf2p8affineqb)
+ *     read their whole operand whatever the mask says: one record;
+ *   - `movdir64b`: R of 64 bytes, then W of 64. Its destination has no segment.
+ *
+ * An instruction that faults gives no record. It gives them when it is restarted and completes.
  *
  * Always counted: `cmpxchg*` gives R and W whether or not it stored (SDM Vol. 2,
  * CMPXCHG: the destination receives a write cycle without regard to the result of the
@@ -31,8 +40,10 @@
  *
  * Size: bytes. xsave/xrstor family: the size of the standard-format area that
  * XCR0 & requested features need (XSAVEC: CPUID.0DH compacted size for RFBM); 512 for
- * fxsave/fxrstor; x87 environment 28, state 108. Prefetches, clflush(opt), clwb,
- * cldemote: kind P, size 64 at the operand's address as computed (not aligned).
+ * fxsave/fxrstor; x87 environment 28, state 108, with a 16-bit operand size prefix 14 and 94.
+ * `push` and `pop` of a segment register 8 (with the prefix 2), though the processor may touch
+ * fewer. Prefetches, clflush(opt), clwb, cldemote: kind P, size 64 at the operand's address as
+ * computed (not aligned).
  */
 #ifndef PTRACE_TRACE_H
 #define PTRACE_TRACE_H

@@ -197,6 +197,7 @@ static bool reads_all(const ZydisDecodedInstruction *zi)
 	switch (zi->mnemonic) {
 	/* Zydis 4.0 has E4 for these; the processor faults on masked-off elements. */
 	case ZYDIS_MNEMONIC_VDBPSADBW:
+	case ZYDIS_MNEMONIC_VCVTNE2PS2BF16:
 	case ZYDIS_MNEMONIC_VGF2P8AFFINEQB:
 	case ZYDIS_MNEMONIC_VGF2P8AFFINEINVQB:
 		return true;
@@ -456,8 +457,8 @@ static void parse_other(struct parse *p)
 		exit(125);
 	}
 	add_explicit(p);
-	if (hidden_mem(p))
-		add_operand(p, hidden_mem(p), PTRACE_W);
+	if (hidden_mem(p)) /* a segment prefix is for the source alone (SDM Vol. 2, MOVDIR64B) */
+		add_operand(p, hidden_mem(p), PTRACE_W)->seg = 0;
 }
 
 static void parse(struct parse *p)
