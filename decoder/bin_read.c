@@ -51,9 +51,9 @@ static int head(ptrace_trace *t, struct bin_chunk *c, struct ptrace_error *e)
 
 static int body(ptrace_trace *t, const struct bin_chunk *c, struct ptrace_error *e)
 {
-	if (t->raw_cap < c->raw_size)
+	if (!t->raw || t->raw_cap < c->raw_size)
 		t->raw = xrealloc(t->raw, t->raw_cap = c->raw_size, 1);
-	if (t->disk_cap < c->disk_size)
+	if (!t->disk || t->disk_cap < c->disk_size)
 		t->disk = xrealloc(t->disk, t->disk_cap = c->disk_size, 1);
 	if (fread(t->disk, 1, c->disk_size, t->f) != c->disk_size)
 		return err_set(e, PTRACE_PARTIAL, "%s is cut inside a chunk, after %llu records", t->path,

@@ -127,7 +127,7 @@ static int next_chunk(struct log *l, struct slot *s, bool *last)
 		return k;
 	if (check_chunk(l, &c))
 		return -1;
-	if (l->disk_cap < c.disk_size) {
+	if (!l->disk || l->disk_cap < c.disk_size) {
 		l->disk = xrealloc(l->disk, c.disk_size, 1);
 		l->disk_cap = c.disk_size;
 	}

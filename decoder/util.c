@@ -14,6 +14,13 @@
 #include <unistd.h>
 #include "dec.h"
 
+void one_line(char *s)
+{
+	for (; *s; s++)
+		if ((unsigned char)*s < 0x20 || *s == 0x7f)
+			*s = '?';
+}
+
 int err_set(struct ptrace_error *e, int status, const char *fmt, ...)
 {
 	va_list ap;
@@ -24,6 +31,7 @@ int err_set(struct ptrace_error *e, int status, const char *fmt, ...)
 	va_start(ap, fmt);
 	vsnprintf(e->text, sizeof(e->text), fmt, ap);
 	va_end(ap);
+	one_line(e->text);
 	return -1;
 }
 

@@ -229,6 +229,16 @@ static int make_proc(void)
 	return -EEXIST;
 }
 
+static void say(const char *dir, const char *why)
+{
+	char buf[RT_PATH + 64];
+	struct rt_str s = rt_str(buf, sizeof(buf));
+
+	rt_put(&s, "cannot make the run directory ");
+	rt_put(&s, dir);
+	rt_say(buf, ": ", why, "; running untraced (set PTRACE_DIR to another place)");
+}
+
 int rt_dir_open(void)
 {
 	char maps[RT_PATH];
@@ -246,11 +256,9 @@ int rt_dir_open(void)
 		r = make_proc();
 	if (r) {
 		if (r == -EEXIST)
-			rt_say("cannot make the run directory ", rt.run,
-			       ": it exists and is not a run directory; running untraced", NULL);
+			say(rt.run, "it exists and is not a run directory");
 		else
-			rt_say("cannot make the run directory ", rt.run[0] ? rt.run : rt.dir_opt, ": ",
-			       rt_strerror(r));
+			say(rt.run[0] ? rt.run : rt.dir_opt, rt_strerror(r));
 		return -1;
 	}
 	rt_dir_path(maps, rt.run, "maps");

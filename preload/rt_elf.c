@@ -2,7 +2,8 @@
  *
  * rt_elf.c - the little the runtime reads from an ELF file: key, span, text relocations
  *
- * Key: the GNU build-id from the PT_NOTE segments, else XXH3-128 of the file (as ptrace-analyze).
+ * Key: the GNU build-id from the PT_NOTE segments, else XXH3-128 of the file, both exactly as
+ * ptrace-analyze makes it (analyzer/elf.c): a map with another key is refused.
  */
 #include <elf.h>
 #include "rt.h"
@@ -27,15 +28,17 @@ static bool note_id(const uint8_t *p, size_t n, struct rt_elf *e)
 		const Elf64_Nhdr *h = (const void *)p;
 		size_t name = (h->n_namesz + 3ull) & ~3ull, desc = (h->n_descsz + 3ull) & ~3ull;
 
-		if (sizeof(*h) + name + desc > n)
+		if (sizeof(*h) + name + h->n_descsz > n)
 			return false;
-		if (h->n_type == NT_GNU_BUILD_ID && h->n_namesz == 4 && h->n_descsz &&
+		if (h->n_type == NT_GNU_BUILD_ID && h->n_namesz == 4 && h->n_descsz >= 8 &&
 		    !memcmp(p + sizeof(*h), "GNU", 4)) {
 			e->key_len = h->n_descsz > 32 ? 32 : h->n_descsz;
 			e->key_kind = 1;
 			memcpy(e->key, p + sizeof(*h) + name, e->key_len);
 			return true;
 		}
+		if (sizeof(*h) + name + desc > n)
+			return false;
 		p += sizeof(*h) + name + desc;
 		n -= sizeof(*h) + name + desc;
 	}
@@ -56,8 +59,10 @@ static int hash_file(int fd, struct rt_elf *e)
 		return RUN_MOD_NO_ROOM;
 	h = XXH3_128bits((const void *)at, st.st_size);
 	rt_munmap(at, (st.st_size + RT_PAGE - 1) & ~(RT_PAGE - 1));
-	memcpy(e->key, &h.low64, 8);
-	memcpy(e->key + 8, &h.high64, 8);
+	h.high64 = __builtin_bswap64(h.high64); /* XXH128_canonicalFromHash: big endian, high half first */
+	h.low64 = __builtin_bswap64(h.low64);
+	memcpy(e->key, &h.high64, 8);
+	memcpy(e->key + 8, &h.low64, 8);
 	e->key_len = 16;
 	e->key_kind = 2;
 	return RUN_MOD_OK;

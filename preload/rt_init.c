@@ -44,8 +44,19 @@ static bool find_tool(char *to, const char *opt, const char *name)
 
 static int find_tools(void)
 {
-	if (rt_maps(find_self, NULL) || !rt_dirname(rt.self)) {
-		rt_say("cannot find the path of libptrace_rt.so; running untraced", NULL, NULL, NULL);
+	int r = rt_maps(find_self, NULL);
+
+	if (r) {
+		rt_say("cannot read /proc/self/maps: ", rt_strerror(r),
+		       r == -EMFILE ? "; running untraced (raise the limit: ulimit -n)"
+				    : "; running untraced (is /proc mounted?)",
+		       NULL);
+		return -1;
+	}
+	if (!rt_dirname(rt.self)) {
+		rt_say("cannot find the path of libptrace_rt.so in /proc/self/maps; running untraced "
+		       "(name it with its full path in LD_PRELOAD)",
+		       NULL, NULL, NULL);
 		return -1;
 	}
 	if (!find_tool(rt.collect, rt.collect_opt, "ptrace-collect")) {
@@ -58,14 +69,17 @@ static int find_tools(void)
 	return 0;
 }
 
-static void give_up(const char *what, int err)
+/* the run directory is there, so what is wrong is in it */
+#define LATER "; running untraced (set PTRACE_DIR to a place with room)"
+
+static void give_up(const char *what, const char *why, const char *then)
 {
 	rt_unapply_all();
 	rt.stopped = true;
 	rt.ring->stop_reason = RUN_STOP_UNSUPPORTED;
 	__atomic_store_n(&rt.ring->state, RING_STOP, __ATOMIC_RELEASE);
 	rt_ring_wait_done();
-	rt_say(what, rt.proc, ": ", rt_strerror(err));
+	rt_say(what, why, then, NULL);
 }
 
 static int begin(const uint64_t *regs)
@@ -75,21 +89,23 @@ static int begin(const uint64_t *regs)
 
 	rt_sc(__NR_arch_prctl, 0x1004 /* ARCH_GET_GS */, &gs);
 	if (gs) {
-		rt_say("the program uses %gs; running untraced", NULL, NULL, NULL);
+		rt_say("the program uses %gs, which tracing needs; running untraced", NULL, NULL, NULL);
 		return -1;
 	}
 	if (rt_dir_open() || rt_ring_open())
 		return -1;
 	r = rt_mod_start();
 	if (r) {
-		give_up(r == -ENOENT ? "no module could be analysed, running untraced: see "
-				     : "cannot record the modules, running untraced: ",
-			r);
+		if (r == -ENOENT)
+			give_up("no module could be analysed; running untraced (see ", rt.run,
+				"/analyze.log)");
+		else
+			give_up("cannot record the modules: ", rt_strerror(r), LATER);
 		return -1;
 	}
 	r = rt_start_write(regs);
 	if (r) {
-		give_up("cannot write the start state, running untraced: ", r);
+		give_up("cannot write the start state: ", rt_strerror(r), LATER);
 		return -1;
 	}
 	return 0;
@@ -97,8 +113,12 @@ static int begin(const uint64_t *regs)
 
 static void start(char **envp, const uint64_t *regs)
 {
+	if (rt_limit())
+		return;
 	if (rt_place_init()) {
-		rt_say("no address space for the runtime; running untraced", NULL, NULL, NULL);
+		rt_say("no address space for the runtime; running untraced (see ulimit -v, "
+		       "vm.overcommit_memory)",
+		       NULL, NULL, NULL);
 		return;
 	}
 	if (rt_env(envp) || find_tools() || begin(regs))
@@ -106,7 +126,7 @@ static void start(char **envp, const uint64_t *regs)
 	rt_sig_init();
 	rt.tcb->t.r15 = regs[R15];
 	if (rt_err(rt_sc(__NR_arch_prctl, 0x1001 /* ARCH_SET_GS */, rt.tcb))) {
-		give_up("cannot set the gs base, running untraced: ", -EPERM);
+		give_up("cannot set the gs base: ", rt_strerror(-EPERM), "; running untraced");
 		rt_sig_restore(rt.sig);
 		return;
 	}

@@ -112,6 +112,9 @@ void rt_say(const char *a, const char *b, const char *c, const char *d)
 
 const char *rt_strerror(long err)
 {
+	static char buf[32];
+	struct rt_str s;
+
 	switch (err < 0 ? -err : err) {
 	case ENOENT:
 		return "no such file or directory";
@@ -139,8 +142,29 @@ const char *rt_strerror(long err)
 		return "file size limit exceeded";
 	case EIO:
 		return "input/output error";
+	case EAGAIN:
+		return "a limit on processes or memory is reached";
+	case EINVAL:
+		return "invalid argument";
+	case ENFILE:
+		return "too many open files in the system";
+	case ENOSYS:
+		return "the kernel does not have this call";
+	case ECHILD:
+		return "it ended at once (does it run by itself?)";
+	case ETIMEDOUT:
+		return "it did not answer";
+	case ELOOP:
+		return "too many symbolic links";
+	case ENOEXEC:
+		return "not an executable file";
+	case EISDIR:
+		return "is a directory";
 	default:
-		return "system call failed";
+		s = rt_str(buf, sizeof(buf));
+		rt_put(&s, "error ");
+		rt_putu(&s, (uint64_t)(err < 0 ? -err : err));
+		return buf;
 	}
 }
 

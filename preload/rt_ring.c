@@ -104,6 +104,16 @@ static int ring_map(int fd)
 	return 0;
 }
 
+static void cannot_start(int r)
+{
+	char buf[RT_PATH + 32];
+	struct rt_str s = rt_str(buf, sizeof(buf));
+
+	rt_put(&s, "cannot start ");
+	rt_put(&s, rt.collect);
+	rt_say(buf, ": ", rt_strerror(r), "; running untraced (see PTRACE_COLLECT in libptrace_rt(7))");
+}
+
 /* 0, or -errno; what failed is said */
 int rt_ring_open(void)
 {
@@ -118,11 +128,14 @@ int rt_ring_open(void)
 	if (!r)
 		r = children_init();
 	if (r)
-		rt_say("cannot map the log: ", rt_strerror(r), "; running untraced", NULL);
+		rt_say("cannot map the log: ", rt_strerror(r),
+		       r == -EFBIG ? "; running untraced (raise the limit: ulimit -f)"
+				   : "; running untraced (PTRACE_RING=2 needs least)",
+		       NULL);
 	if (!r) {
 		r = rt_spawn_collector((int)fd);
 		if (r)
-			rt_say("cannot start ", rt.collect, ": ", rt_strerror(r));
+			cannot_start(r);
 	}
 	rt_close((int)fd);
 	return r;

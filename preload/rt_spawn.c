@@ -52,6 +52,18 @@ static void __attribute__((noreturn)) quit(int code)
 		rt_sc(__NR_exit_group, code);
 }
 
+static uint32_t ready(void)
+{
+	return __atomic_load_n(&rt.ring->ready, __ATOMIC_ACQUIRE);
+}
+
+static void failed(int err)
+{
+	rt.ring->error = (uint32_t)-err;
+	__atomic_store_n(&rt.ring->ready, 2, __ATOMIC_RELEASE);
+	rt_futex_wake(&rt.ring->ready);
+}
+
 static void __attribute__((noreturn)) collector(int memfd, char **env)
 {
 	char *argv[] = {rt.collect,
@@ -69,6 +81,10 @@ static void __attribute__((noreturn)) collector(int memfd, char **env)
 
 	rt_sc(__NR_setsid);
 	fd = rt_sc(__NR_fcntl, memfd, F_DUPFD, COLLECT_FD); /* out of the way of 0 to 2 */
+	if (rt_err(fd)) {
+		failed(-EMFILE); /* EINVAL: the limit is below COLLECT_FD */
+		quit(127);
+	}
 	std_null(-1);
 	rt_sc(__NR_dup2, fd, COLLECT_FD);
 	if (rt_err(rt_sc(__NR_close_range, COLLECT_FD + 1, ~0u, 0)))
@@ -76,38 +92,52 @@ static void __attribute__((noreturn)) collector(int memfd, char **env)
 			rt_close(i);
 	unblock_all();
 	r = rt_sc(__NR_execve, rt.collect, argv, env);
-	rt.ring->error = (uint32_t)-r;
-	__atomic_store_n(&rt.ring->ready, 2, __ATOMIC_RELEASE);
-	rt_futex_wake(&rt.ring->ready);
+	failed((int)r);
 	quit(127);
+}
+
+/* Between the program and the collector: stays until the collector is ready or gone, so that one that dies
+ * at once (a missing library of its own) is not waited for. */
+static void __attribute__((noreturn)) nurse(int memfd, char **env)
+{
+	long pid = rt_sc(__NR_clone, 0, 0, 0, 0, 0);
+	uint64_t t0 = rt_msec();
+	int status;
+
+	if (pid == 0)
+		collector(memfd, env);
+	if (rt_err(pid)) {
+		failed((int)pid);
+		quit(1);
+	}
+	while (!ready()) {
+		rt_futex_wait(&rt.ring->ready, 0, 20);
+		if (rt_sc(__NR_wait4, pid, &status, RT_WNOHANG | RT_WALL, 0) == pid && !ready())
+			failed(-ECHILD);
+		else if (rt_msec() - t0 > 20000)
+			failed(-ETIMEDOUT);
+	}
+	quit(0);
 }
 
 int rt_spawn_collector(int memfd)
 {
 	char **env = tool_env();
-	uint64_t t0 = rt_msec();
 	int status;
 	long pid;
 
 	if (!env)
 		return -ENOMEM;
 	pid = rt_sc(__NR_clone, 0, 0, 0, 0, 0);
-	if (pid == 0) {
-		pid = rt_sc(__NR_clone, 0, 0, 0, 0, 0);
-		if (pid == 0)
-			collector(memfd, env);
-		quit(rt_err(pid) ? 1 : 0);
-	}
+	if (pid == 0)
+		nurse(memfd, env);
 	if (rt_err(pid))
 		return (int)pid;
 	while (rt_sc(__NR_wait4, pid, &status, RT_WALL, 0) == -EINTR)
 		;
-	while (!__atomic_load_n(&rt.ring->ready, __ATOMIC_ACQUIRE)) {
-		rt_futex_wait(&rt.ring->ready, 0, 100);
-		if (rt_msec() - t0 > 20000)
-			return -ETIMEDOUT;
-	}
-	return rt.ring->ready == 1 ? 0 : -(int)rt.ring->error;
+	if (!ready())
+		return -ECHILD; /* the nurse was killed */
+	return ready() == 1 ? 0 : -(int)rt.ring->error;
 }
 
 static void __attribute__((noreturn))

@@ -1,0 +1,189 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * seed.c - makes a small fuzz input from a run directory with one traced module
+ *
+ *   seed RUN-DIRECTORY OUTPUT          parts for fuzz_walk, fuzz_run
+ *   seed --bin RUN-DIRECTORY OUTPUT    a trace for fuzz_bin: as --format=bin, payloads not compressed
+ *
+ * Sections of the map that only the runtime reads are emptied, of the memory only the top of the stack is
+ * kept, the streams are joined and stored uncompressed.
+ */
+#define _GNU_SOURCE
+#include <stdlib.h>
+#include <string.h>
+#include "../../decoder/out.h"
+#include "fuzz.h"
+
+static void part(FILE *f, int kind, const void *p, size_t n)
+{
+	uint8_t h[4] = {(uint8_t)kind, (uint8_t)n, (uint8_t)(n >> 8), (uint8_t)(n >> 16)};
+
+	if (n >> 24 || fwrite(h, 4, 1, f) != 1 || (n && fwrite(p, n, 1, f) != 1)) {
+		fprintf(stderr, "seed: a part is too large, or the disk is full\n");
+		exit(1);
+	}
+}
+
+static void put_map(FILE *f, const struct map *m)
+{
+	static const bool drop[MAP_NSECTIONS] = {[MAP_COPY] = true,
+						 [MAP_FIXUPS] = true,
+						 [MAP_PATCHES] = true,
+						 [MAP_XLAT] = true,
+						 [MAP_SEGS] = true};
+	uint8_t *b = xcalloc(m->size, 1);
+	struct map_head *h = (void *)b;
+	size_t at = (sizeof(*h) + 63) & ~63ul;
+
+	*h = *m->head;
+	for (int i = 0; i < MAP_NSECTIONS; i++) {
+		struct map_sect *s = &h->sect[i];
+
+		if (drop[i])
+			s->size = 0;
+		memcpy(b + at, m->base + s->off, s->size);
+		s->off = at;
+		at = (at + s->size + 63) & ~63ul;
+	}
+	fuzz_fix_map(b, at);
+	part(f, FZ_MAP, b, at);
+	free(b);
+}
+
+static void put_start(FILE *f, const struct start *s)
+{
+	uint8_t b[sizeof(s->s) + sizeof(struct run_region) + 1024] = {0};
+	struct run_start *h = (void *)b;
+	struct run_region *r = (void *)(h + 1);
+	uint64_t sp = s->s.gpr[SEM_RSP] & ~15ull;
+
+	*h = s->s;
+	h->nregions = 0;
+	for (uint32_t i = 0; i < s->nregion; i++) {
+		const struct run_region *k = &s->region[i];
+
+		if (!(k->prot & RUN_REGION_DUMPED) || sp < k->addr || sp - k->addr >= k->size)
+			continue;
+		h->nregions = 1;
+		*r = (struct run_region){sp, 1024, k->prot, 0, (uint64_t)((uint8_t *)(r + 1) - b)};
+		if (k->size - (sp - k->addr) < r->size)
+			r->size = k->size - (sp - k->addr);
+		memcpy(r + 1, s->base + k->file_off + (sp - k->addr), r->size);
+	}
+	part(f, FZ_START, b, sizeof(b));
+}
+
+static void put_stream(FILE *f, const struct thread *t)
+{
+	struct ptrace_error e = {0};
+	struct log *l = log_open(t->path, t->pub.pid, t->pub.tid, &e);
+	const uint8_t *p = NULL, *end = NULL;
+	struct run_chunk c = {.kind = 1};
+	uint8_t *b = NULL, *disk;
+	size_t n = 0;
+
+	while (l && n < 4096 && log_need(l, &p, &end, 1)) {
+		b = xrealloc(b, n + 1, 1);
+		b[n++] = *p++;
+	}
+	log_close(l);
+	part(f, FZ_STREAM, b, n);
+	disk = xcalloc(sizeof(c) + n, 1);
+	c.raw_size = c.disk_size = n;
+	memcpy(disk, &c, sizeof(c));
+	if (n)
+		memcpy(disk + sizeof(c), b, n);
+	fuzz_fix_log(disk, sizeof(c) + n, 7, 7);
+	part(f, FZ_LOG, disk, sizeof(c) + n);
+	free(disk);
+	free(b);
+}
+
+static void put_file(FILE *f, int kind, const char *dir, const char *name)
+{
+	char *path = xprintf("%s/%s", dir, name);
+	size_t n;
+	const uint8_t *b = file_map(path, &n, NULL);
+
+	if (b)
+		part(f, kind, b, n);
+	file_unmap(b, n);
+	free(path);
+}
+
+static struct ptrace_rec rec[300];
+static size_t nrec;
+
+static int collect(void *ctx, const struct ptrace_rec *r, size_t n)
+{
+	(void)ctx;
+	n = n < NELEM(rec) - nrec ? n : NELEM(rec) - nrec;
+	memcpy(rec + nrec, r, n * sizeof(*r));
+	nrec += n;
+	return nrec == NELEM(rec);
+}
+
+static void chunk(FILE *f, struct bin_chunk c, const void *p, size_t n)
+{
+	c.magic = BIN_CHUNK_MAGIC;
+	c.raw_size = c.disk_size = n;
+	fwrite(&c, sizeof(c), 1, f);
+	fwrite(p, 1, n, f);
+}
+
+static void put_bin(FILE *f, ptrace_run *r)
+{
+	struct {
+		uint32_t n[2];
+		struct ptrace_thread t;
+		struct ptrace_module m;
+		char path[8];
+	} tab = {.n = {1, 1}, .path = "/bin/ls"};
+	struct bin_chunk c = {.type = BIN_RECORDS}, t = {.type = BIN_TABLES}, e = {.type = BIN_END};
+	struct bin_head h = {BIN_MAGIC, BIN_VERSION, 0};
+	struct ptrace_error err = {0};
+	uint8_t *raw = xcalloc(BIN_PACK_MAX(NELEM(rec)), 1);
+	uint64_t len = 7;
+	size_t n;
+
+	ptrace_run_decode(r, 0, collect, NULL, NULL, &err);
+	memcpy(&tab.m.path, &len, sizeof(len));
+	c.count = nrec;
+	e.first = nrec;
+	fwrite(&h, sizeof(h), 1, f);
+	n = bin_pack(rec, nrec, raw, c.part);
+	chunk(f, c, raw, n);
+	chunk(f, t, &tab, sizeof(tab) - 1);
+	chunk(f, e, "", 0);
+	free(raw);
+}
+
+static void put_parts(FILE *f, ptrace_run *r)
+{
+	put_map(f, r->map[0]);
+	put_start(f, r->proc[0]->start);
+	put_file(f, FZ_MODULES, r->proc[0]->dir, "modules.bin");
+	put_stream(f, r->thread[0]);
+	put_file(f, FZ_PROC, r->proc[0]->dir, "proc.json");
+	put_file(f, FZ_STOP, r->proc[0]->dir, "stop.bin");
+}
+
+int main(int argc, char **argv)
+{
+	bool bin = argc == 4 && !strcmp(argv[1], "--bin");
+	struct ptrace_error e = {0};
+	ptrace_run *r = argc == 3 + bin ? ptrace_run_open(argv[1 + bin], NULL, NULL, &e) : NULL;
+	FILE *f = r && r->nmap == 1 && r->nthread == 1 ? fopen(argv[2 + bin], "wb") : NULL;
+
+	if (!f) {
+		fprintf(stderr, "seed: %s\n",
+			e.text[0] ? e.text : "[--bin] RUN-DIRECTORY OUTPUT (one module)");
+		return 1;
+	}
+	if (bin)
+		put_bin(f, r);
+	else
+		put_parts(f, r);
+	ptrace_run_close(r);
+	return fclose(f) != 0;
+}
