@@ -13,6 +13,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 #include <xxhash.h>
 #include "emit.h"
@@ -171,29 +172,39 @@ static void fill_head(const struct mw *w, struct map_head *h)
 	h->ninsns = w->ninsn;
 }
 
+static int put_file(struct mw *w, const char *path)
+{
+	FILE *f = fopen(path, "wb");
+	struct map_head h;
+	int r;
+
+	if (!f)
+		return -1;
+	fill_head(w, &h);
+	r = put_sections(w, f, &h);
+	return fclose(f) ? -1 : r;
+}
+
+/* Under a temporary name and renamed, so that a reader never sees half a map and two analyses of the same
+ * module do not disturb each other. A device or a pipe is written to: a rename would replace it. */
 static int write_file(struct mw *w, const char *path, char *err, size_t errlen)
 {
 	size_t n = strlen(path) + 24;
 	char *tmp = malloc(n);
-	struct map_head h;
-	FILE *f;
+	struct stat st;
 	int r = -1;
 
-	if (!tmp)
-		return -1;
-	snprintf(tmp, n, "%s.%d.tmp", path, (int)getpid());
-	f = fopen(tmp, "wb");
-	fill_head(w, &h);
-	if (f && !put_sections(w, f, &h))
-		r = 0;
-	if (f && fclose(f))
-		r = -1;
-	if (!r && rename(tmp, path))
-		r = -1;
-	if (r) {
-		snprintf(err, errlen, "%s: %s", path, strerror(errno));
-		unlink(tmp);
+	if (tmp) {
+		snprintf(tmp, n, "%s.%d.tmp", path, (int)getpid());
+		if (!stat(path, &st) && !S_ISREG(st.st_mode))
+			r = put_file(w, path);
+		else
+			r = put_file(w, tmp) || rename(tmp, path) ? -1 : 0;
 	}
+	if (r)
+		snprintf(err, errlen, "%s: %s", path, strerror(errno));
+	if (r && tmp)
+		unlink(tmp);
 	free(tmp);
 	return r;
 }

@@ -232,8 +232,10 @@ static void collect(struct pp *p)
 			memset(((struct live *)m->group[gi].live)->emul, 0, m->group[gi].ninsn);
 		collect_group(p, gi);
 	}
-	qsort(p->ps->pt, p->ps->npt, sizeof(*p->ps->pt), by_vaddr);
-	qsort(p->site, p->nsite, sizeof(*p->site), by_vaddr);
+	if (p->ps->npt)
+		qsort(p->ps->pt, p->ps->npt, sizeof(*p->ps->pt), by_vaddr);
+	if (p->nsite)
+		qsort(p->site, p->nsite, sizeof(*p->site), by_vaddr);
 	for (uint32_t i = 0; i < p->ps->npt; i++)
 		if (*use_at(p, p->ps->pt[i].vaddr) == FREE)
 			*use_at(p, p->ps->pt[i].vaddr) = START;
@@ -422,7 +424,8 @@ int patch_write(struct module *m, struct patches *ps, struct emitted *const *em,
 		else
 			n = 1;
 	}
-	qsort(ps->p, ps->n, sizeof(*ps->p), by_vaddr);
+	if (ps->n)
+		qsort(ps->p, ps->n, sizeof(*ps->p), by_vaddr);
 	return 0;
 }
 

@@ -32,6 +32,8 @@
 
 /* fills *e unless it already holds an error (the first cause is the one to tell); returns -1 */
 int err_set(struct ptrace_error *e, int status, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
+/* names in messages come from files: nothing in them may end the line or reach the terminal as a command */
+void one_line(char *s);
 void *xrealloc(void *p, size_t n, size_t size); /* exits with PTRACE_IO when there is no memory */
 void *xcalloc(size_t n, size_t size);
 char *xprintf(const char *fmt, ...) __attribute__((format(printf, 1, 2)));

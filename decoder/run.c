@@ -24,6 +24,7 @@ void run_note(struct ptrace_run *r, const char *fmt, ...)
 	va_start(ap, fmt);
 	vsnprintf(line, sizeof(line), fmt, ap);
 	va_end(ap);
+	one_line(line);
 	r->damage++;
 	if (r->note)
 		r->note(r->note_ctx, line);
