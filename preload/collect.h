@@ -48,9 +48,9 @@ void futex_wait(uint32_t *word, uint32_t val, long ms);
 
 /* collect_work.c */
 int work_init(struct collect *c); /* 0 or errno */
-bool work_drain(struct collect *c); /* writes what has been handed over; true if there was something */
+bool work_drain(struct collect *c); /* takes on what has been handed over; true if there was something */
 void work_last(struct collect *c, uint64_t n, const struct ring_desc *d,
-	       int kind); /* n bytes of chunk `head` */
+	       int kind); /* n bytes of chunk `head`, after all others */
 
 /* collect_json.c */
 void json_describe(struct collect *c); /* reads /proc/PID while it is there */

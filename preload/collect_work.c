@@ -124,20 +124,23 @@ int work_init(struct collect *c)
 
 bool work_drain(struct collect *c)
 {
-	struct ring_head *h = c->ring;
 	bool any = false;
 
 	pthread_mutex_lock(&work.lock);
 	while (one(c, &work.pack[0]))
 		any = true;
-	while (h->tail != work.next)
-		pthread_cond_wait(&work.turn, &work.lock);
 	pthread_mutex_unlock(&work.lock);
 	return any;
 }
 
 void work_last(struct collect *c, uint64_t n, const struct ring_desc *d, int kind)
 {
-	chunk_pack(c, &work.pack[0], chunk_at(c, c->ring->head), n);
+	struct ring_head *h = c->ring;
+
+	pthread_mutex_lock(&work.lock);
+	while (h->tail != work.next)
+		pthread_cond_wait(&work.turn, &work.lock);
+	pthread_mutex_unlock(&work.lock);
+	chunk_pack(c, &work.pack[0], chunk_at(c, h->head), n);
 	append(c, &work.pack[0], d, kind);
 }
