@@ -131,6 +131,7 @@ struct an_summary {
 	uint32_t callers; /* direct calls and tail jumps to it in this module (plan_summaries) */
 	uint32_t liveret; /* registers/flags some direct caller reads after the call, beyond the ABI */
 	bool tailx; /* may leave by an indirect jump: its caller's return site needs a RET mark */
+	bool noret; /* no way through it, as far as known, comes to an exit */
 	bool lifo; /* every ret provably pops this activation's own return address */
 	bool addr_taken; /* may be entered other than by direct calls of this module */
 };

@@ -6,13 +6,13 @@
  * path that ends in a halt or a call that does not return gets nearly nothing; back edges are
  * left out and a loop runs ten times (at most four levels count). In units of CUT_ONCE.
  *
- * Inside of a loop the way out is rare: it is taken once in ten rounds. Behind the loop it is not:
+ * Inside of a loop the way out is rare: it is taken once in four rounds. Behind the loop it is not:
  * all that went in comes out. So there is a share per level: share k takes the edges that leave
  * loops of depth up to k as rare, all others as equal; a block's own is that of its depth.
  *
  *        depth 1          share 1                share 0
- *     ┌▶ a ──▶ out        a 1   out (1/10)       a 1    out 1/2
- *     └─ b                b 9/10                 b 1/2
+ *     ┌▶ a ──▶ out        a 1   out 1/4          a 1    out 1/2
+ *     └─ b                b 3/4                  b 1/2
  */
 #include <stdlib.h>
 #include "cut.h"
@@ -76,7 +76,8 @@ static bool is_dead(const struct freq *f, uint32_t b)
 		n += to != AN_NONE;
 		live += to != AN_NONE && !f->dead[to];
 	}
-	if (flow == FLOW_HALT || ((flow == FLOW_CALL || flow == FLOW_ICALL) && !n))
+	if (flow == FLOW_HALT || gr_dead_call(f->gr, f->gr->g->block[b].first + f->gr->g->block[b].n - 1) ||
+	    ((flow == FLOW_CALL || flow == FLOW_ICALL) && !n))
 		return true;
 	return n && !live && flow != FLOW_JCC && flow != FLOW_JMP;
 }

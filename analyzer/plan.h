@@ -146,7 +146,7 @@ struct gr_block {
 	uint8_t ctl_log; /* branch or target is logged, not computed */
 	uint8_t ctl_can; /* condition or target is computable at all */
 	uint8_t stub; /* enum stub */
-	uint8_t visited;
+	uint8_t visited, live; /* live: reached without a return of calls that do not (sp.c) */
 	uint32_t clob; /* call: general registers unknown after it */
 	uint8_t sp_base; /* rsp at the end, control's own push included: SP_ENTRY, SP_ALIGN, 0 unknown */
 	int32_t sp_off;
@@ -205,6 +205,10 @@ static inline bool gr_is_value(const struct sem_op *op) /* assigns dst */
 	       op->op != SEM_VCHK && !gr_has_slot2(op);
 }
 uint32_t gr_call_clobber(const struct gr *gr, uint32_t insn); /* registers unknown after a call */
+
+/* noret.c */
+int find_noret(struct module *m, const uint32_t *order, uint32_t n);
+bool gr_dead_call(const struct gr *gr, uint32_t insn); /* a direct call of a group that does not return */
 
 /* sp.c */
 enum { SP_ENTRY = SEM_RSP, SP_ALIGN = 16 };

@@ -368,6 +368,8 @@ int plan_rounds(struct module *m, uint32_t mapflags, int jobs, struct plan **pla
 			if (!s.num[i] && m->group[i].reason == MAP_OK)
 				scc_from(&s, i);
 		if (r == 0)
+			r = find_noret(m, s.order, s.norder);
+		if (r == 0)
 			r = all_components(&s, jobs);
 		scc_free(&s);
 		again = false;

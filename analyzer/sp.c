@@ -197,8 +197,16 @@ static void run_block(struct sp *sp, uint32_t bi, struct sp_state *s)
 
 static void flow_to(struct sp *sp, uint32_t to, const struct sp_state *s, bool *again)
 {
-	if (to != AN_NONE && meet_into(sp, &sp->in[to], s))
+	/* what runs into live code from behind a call that does not return is padding, or never runs */
+	if (to != AN_NONE && !(sp->dead && sp->gr->b[to].live) && meet_into(sp, &sp->in[to], s))
 		*again = true;
+}
+
+/* Does control come back to behind the block? Where a call of a group that does not return is followed by
+ * other code, that has a frame of its own. What is reached no other way is dead code of this frame. */
+static bool goes_on(const struct sp *sp, const struct an_block *b)
+{
+	return !gr_dead_call(sp->gr, b->first + b->n - 1) || sp->dead;
 }
 
 static void fixpoint(struct sp *sp)
@@ -221,6 +229,9 @@ static void fixpoint(struct sp *sp)
 			run_block(sp, i, &s);
 			for (int k = 0; k < 2; k++) {
 				bool ch = false;
+
+				if (k == 1 && !goes_on(sp, b))
+					continue;
 
 				flow_to(sp, b->succ[k], &s, &ch);
 				if (ch)
@@ -269,6 +280,20 @@ static void seed(struct sp *sp, bool inner)
 	}
 }
 
+/* the code behind calls that do not return */
+static void dead_code(struct sp *sp)
+{
+	struct gr *gr = sp->gr;
+
+	for (uint32_t i = 0; i < gr->g->nblock; i++)
+		gr->b[i].live = sp->in[i].seen;
+	sp->dead = true;
+	for (uint32_t i = 0; i < gr->g->nblock; i++)
+		gr->b[i].visited =
+			gr->b[i].live && gr_dead_call(gr, gr->g->block[i].first + gr->g->block[i].n - 1);
+	fixpoint(sp);
+}
+
 int sp_run(struct gr *gr)
 {
 	struct sp *sp = calloc(1, sizeof(*sp));
@@ -289,6 +314,7 @@ int sp_run(struct gr *gr)
 	fixpoint(sp);
 	seed(sp, true);
 	fixpoint(sp);
+	dead_code(sp);
 	sp->note = true;
 	gr->lifo = true;
 	for (uint32_t i = 0; i < gr->g->nblock; i++) {

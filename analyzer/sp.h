@@ -50,6 +50,7 @@ struct sp {
 	bool call_changed;
 	bool escape; /* a stack address is used in a way not followed */
 	bool retslot; /* the return address may be overwritten */
+	bool dead; /* second pass: calls that do not return lead on to what nothing else leads to */
 	bool note; /* last pass: fill gr->note */
 };
 

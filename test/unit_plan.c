@@ -55,6 +55,10 @@ FN(t_hint, "mov (%rdi),%rax\n prefetcht0 (%rax)\n ret");
 FN(t_stepped, "mov %rdi,%rax\n add $16,%rax\n lea 8(%rax),%rcx\n mov (%rcx),%ecx\n mov (%rdi),%eax\n ret");
 FN(t_below, "mov -4104(%rdi),%eax\n mov -4112(%rdi),%ecx\n ret");
 FN(t_late, "push %rbx\n mov %rdi,%rbx\n call puts@plt\n mov (%rbx),%eax\n mov 8(%rbx),%eax\n pop %rbx\n ret");
+FN(t_die, "1: movl $0,(%rdi)\n jmp 1b");
+FN(t_dies, "test %esi,%esi\n js 2f\n push %rbx\n mov (%rdi),%ebx\n cmp $1,%ebx\n je 1f\n pop %rbx\n ret\n1: "
+	   "call t_die\n2: "
+	   "xor %eax,%eax\n ret");
 FN(t_sys, "mov $39,%eax\n syscall\n mov (%rdi,%rax),%eax\n mov (%r11),%ecx\n ret");
 
 static const struct {
@@ -90,6 +94,7 @@ static const struct {
 	{"address after steps", t_stepped, "E rdi:6s ; needs rdi jcc=0/0"},
 	{"base above the address space", t_below, "E rdi:8 ; needs rdi jcc=0/0"},
 	{"used as address after a call", t_late, "B rbx:6s ; needs jcc=0/0"},
+	{"another frame behind a call that does not return", t_dies, "C B rdi:6s C ; needs jcc=0/2"},
 	{"system call", t_sys, "B r11:6s X ; needs jcc=0/0"},
 };
 
