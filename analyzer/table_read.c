@@ -237,7 +237,7 @@ bool tr_load(struct tctx *t, const struct dins *x, const ZydisDecodedOperandMem 
 		if (idx < 0)
 			return false;
 		r->unbounded = true;
-		if (!t->budget || !r->scan) /* bounded pass: leave the guessing for later */
+		if (!r->scan) /* bounded pass: leave the guessing for later */
 			return true;
 		guess_bases(t, size, &base);
 	}

@@ -102,7 +102,7 @@ case_load() {
 		[[ $size == small ]] || args "$in/log" "$in/log" "$in/log" ;;
 	bash)
 		program bash bash /bin/bash
-		args --norc --noprofile "$here/scripts/loops.bash" "$(pick 300 13000)" ;;
+		args --norc --noprofile "$here/scripts/loops.bash" "$(pick 20 13000)" ;;
 	perl)
 		program perl perl-base
 		args "$here/scripts/words.pl" "$in/text" "$(pick 25 24000)" ;;
