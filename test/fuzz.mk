@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
 # Fuzz targets: every reader of a file that others write (test/fuzz/README.md). Included by the top Makefile.
-#   make fuzz-replay                     the corpus through every target, gcc, sanitizers; part of make check
+#   make fuzz-replay                     the corpus through every target, gcc, sanitizers (then test/fuzz/corpus.sh)
 #   make fuzz-build                      the targets with clang's libFuzzer
 #   make fuzz-run SECONDS=60 [FUZZ=elf]  fuzz each for that long; new inputs and crashes in $(B)/fuzz
 FUZZ ?= walk run bin elf rtelf
@@ -44,7 +44,6 @@ $(B)/fuzz/seed: test/fuzz/seed.c test/fuzz/parts.c $(B)/libptrace_decode.a
 .PHONY: fuzz-build fuzz-replay fuzz-run fuzz-seeds
 fuzz-build: $(FUZZ:%=$(B)/fuzz/fuzz_%)
 fuzz-replay: $(FUZZ:%=$(B)/fuzz/replay_%)
-check-programs: fuzz-replay
 fuzz-seeds: all $(B)/fuzz/seed progs
 	B=$(B) test/fuzz/seeds.sh
 fuzz-run: fuzz-build

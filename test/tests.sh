@@ -29,4 +29,3 @@ run verify_real test/real/verify.sh --build "$b" $(workloads/cases.sh list kerne
 	$(workloads/cases.sh list real | grep -v -x -e cc1)
 run badinput env B="$b" test/badinput.sh
 run oddenv env B="$b" test/oddenv.sh
-run fuzz_corpus env B="$b" test/fuzz/corpus.sh
