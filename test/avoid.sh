@@ -28,13 +28,13 @@ grep -q "code was entered" "$tmp/decode" || fail "the decoder says: $(tail -1 "$
 avoid=$(echo "$tmp"/cache/ptrace/*.avoid)
 [ "$(wc -l < "$avoid")" -eq 1 ] || fail "no avoid list"
 traced second || fail "the second run stops too: $(tail -1 "$tmp/decode")"
-BUILD=$build test/e2e.sh --one "$tmp/avoid" > "$tmp/e2e" || fail "$(tail -2 "$tmp/e2e")"
+BUILD=$build E2E_MAPS=$tmp/cache test/e2e.sh --one "$tmp/avoid" > "$tmp/e2e" || fail "$(tail -2 "$tmp/e2e")"
 grep -q "opaque=0 " "$tmp/e2e" || fail "opaque code ran: $(tail -2 "$tmp/e2e")"
 
 # an entry in vain: the group stays as it is
 again=$(cat "$avoid")
 echo "$again" >> "$avoid"
-BUILD=$build test/e2e.sh --one "$tmp/avoid" > "$tmp/e2e" || fail "$(tail -2 "$tmp/e2e")"
+BUILD=$build E2E_MAPS=$tmp/cache test/e2e.sh --one "$tmp/avoid" > "$tmp/e2e" || fail "$(tail -2 "$tmp/e2e")"
 grep -q "opaque=0 " "$tmp/e2e" && fail "the group is relocated still"
 "$build/ptrace-analyze" --avoid="$avoid" --stats "$tmp/avoid" | grep -q "avoid list" ||
 	fail "ptrace-analyze names no avoid list"

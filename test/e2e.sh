@@ -11,8 +11,9 @@
 #
 # Maps are made once for each build of the analyzer.
 #
-# Environment: BUILD (build), E2E_JOBS=N runs N programs at a time, E2E_KEEP=1 keeps the files of every run, E2E_CACHE=DIR
-# keeps oracle traces between runs, E2E_SHOW_OPAQUE=N lists the heaviest opaque pages.
+# Environment: BUILD (build); E2E_JOBS=N runs N programs at a time; E2E_KEEP=1 keeps the files of
+# every run; E2E_CACHE=DIR keeps oracle traces between runs; E2E_MAPS=DIR is where maps are;
+# E2E_SHOW_OPAQUE=N lists the heaviest opaque pages.
 # Exit status: 0 all passed, 1 some failed, 2 something needed is missing.
 set -u
 build=$(realpath -m "${BUILD:-build}")
@@ -28,7 +29,7 @@ for f in "$oracle" "$compare" "$rt" "$decode" "$build/ptrace-analyze"; do
 done
 mkdir -p "$work" || exit 2
 # Cached maps know the format's version, not that the analyzer changed.
-XDG_CACHE_HOME=$build/cache/$(cksum < "$build/ptrace-analyze" | tr ' ' '-')
+XDG_CACHE_HOME=${E2E_MAPS:-$build/cache/$(cksum < "$build/ptrace-analyze" | tr ' ' '-')}
 export XDG_CACHE_HOME
 [ -n "${E2E_KEEP:-}" ] || trap 'rm -rf "$work"' EXIT
 
