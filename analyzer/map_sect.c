@@ -11,7 +11,7 @@
 
 static void *add(struct buf *b, const void *p, size_t n)
 {
-	if (b->n + n > b->cap) {
+	if (!b->p || b->n + n > b->cap) {
 		b->cap = (b->n + n) * 2 + 256;
 		b->p = realloc(b->p, b->cap);
 		if (!b->p)
