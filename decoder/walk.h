@@ -196,22 +196,18 @@ void why_finish(struct walker *w); /* before mod_free */
 /* handlers: enum H_* ------------------------------------------------------------------------ */
 
 /* value ops specialised by width, register-register and register-immediate */
-#define H_VALUE(X)                                                                                           \
-	X(ADD)                                                                                               \
-	X(SUB)                                                                                               \
-	X(AND) X(OR) X(XOR) X(MUL) X(SHL) X(SHR) X(SAR) X(CMPEQ) X(FC_ADD) X(FC_SUB) X(FR_ADD) X(FR_SUB)
+/* clang-format off */
+#define H_VALUE(X) \
+	X(ADD) X(SUB) X(AND) X(OR) X(XOR) X(MUL) X(SHL) X(SHR) X(SAR) X(CMPEQ) \
+	X(FC_ADD) X(FC_SUB) X(FR_ADD) X(FR_SUB)
 #define H_UNARY(X) X(MOV) X(SX) X(NOT) X(NEG) X(FR_LOGIC)
 #define H_CC(X) X(0) X(1) X(2) X(3) X(4) X(5) X(6) X(7) X(8) X(9) X(10) X(11) X(12) X(13) X(14) X(15)
-#define H_OTHER(X)                                                                                           \
-	X(IMM)                                                                                               \
-	X(LEA)                                                                                               \
-	X(SEL)                                                                                               \
-	X(GENERIC)                                                                                           \
-	X(LOG1)                                                                                              \
-	X(LOG2) X(LOG4) X(LOG8) X(LOGSX1) X(LOGSX2) X(LOGSX4) X(LOGSX6) X(REC) X(REC_ROOM) X(RECVEC)         \
-		X(RECREP) X(RECXS) X(VCHK) X(LOAD) X(STORE) X(LOADRO) X(BLOCK) X(BLOCKREC) X(JMP) X(JCC_LOG) \
-			X(JCC) X(IJMP) X(IJMP_LOG) X(CALL) X(CALLX) X(JMPX) X(RET) X(RETX) X(SYSCALL)        \
-				X(HALT) X(RMARK) X(COUNT) X(BREAK)
+#define H_OTHER(X) \
+	X(IMM) X(LEA) X(SEL) X(GENERIC) X(LOG1) X(LOG2) X(LOG4) X(LOG8) X(LOGSX1) X(LOGSX2) X(LOGSX4) X(LOGSX6) \
+	X(REC) X(REC_ROOM) X(RECVEC) X(RECREP) X(RECXS) X(VCHK) X(LOAD) X(STORE) X(LOADRO) \
+	X(BLOCK) X(BLOCKREC) X(JMP) X(JCC_LOG) X(JCC) X(IJMP) X(IJMP_LOG) X(CALL) X(CALLX) X(JMPX) X(RET) X(RETX) \
+	X(SYSCALL) X(HALT) X(RMARK) X(COUNT) X(BREAK)
+/* clang-format on */
 
 #define H_W(X, op, form) X(op##_##form##1) X(op##_##form##2) X(op##_##form##4) X(op##_##form##8)
 #define H_E(n) H_##n,

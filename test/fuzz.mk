@@ -2,9 +2,9 @@
 # Fuzz targets: every reader of a file that others write (test/fuzz/README.md). Included by the top Makefile.
 #   make fuzz-replay                     the corpus through every target, gcc, sanitizers (then test/fuzz/corpus.sh)
 #   make fuzz-build                      the targets with clang's libFuzzer
-#   make fuzz-run SECONDS=60 [FUZZ=elf]  fuzz each for that long; new inputs and crashes in $(B)/fuzz
+#   make fuzz-run FUZZ_SECONDS=60 [FUZZ=elf]  fuzz each for that long; new inputs and crashes in $(B)/fuzz
 FUZZ ?= walk run bin elf rtelf
-SECONDS ?= 60
+FUZZ_SECONDS ?= 60
 FUZZ_CC ?= clang
 FUZZ_FLAGS = $(CSTD) $(FUZZ_OPT) -g -fno-omit-frame-pointer -fsanitize=address,undefined \
 	-fno-sanitize-recover=all -Iinclude -Ianalyzer -Idecoder -Itest/fuzz -MMD -MP
@@ -47,6 +47,6 @@ fuzz-replay: $(FUZZ:%=$(B)/fuzz/replay_%)
 fuzz-seeds: all $(B)/fuzz/seed progs
 	B=$(B) test/fuzz/seeds.sh
 fuzz-run: fuzz-build
-	B=$(B) FUZZ="$(FUZZ)" SECONDS=$(SECONDS) test/fuzz/run.sh
+	B=$(B) FUZZ="$(FUZZ)" FUZZ_SECONDS=$(FUZZ_SECONDS) test/fuzz/run.sh
 
 -include $(shell find $(B)/fuzz -name '*.d' 2>/dev/null)

@@ -18,7 +18,7 @@ check() { # check NAME COMMAND...
 # shellcheck disable=SC2046 # the lists are words
 clang_format() { clang-format --dry-run -Werror $(git ls-files '*.c' '*.h' | grep -v '^test/progs/'); }
 # shellcheck disable=SC2046
-shell() { shellcheck -x -e SC1091 $(git ls-files '*.sh'); }
+shell() { shellcheck -S warning -x -e SC1091 $(git ls-files '*.sh'); }
 man_pages() {
 	for f in man/*.[1-9]; do
 		w=$(man --warnings -E UTF-8 -l -Tutf8 -Z "$f" 2>&1 >/dev/null) || :
