@@ -213,6 +213,9 @@ struct plan_log {
 	uint8_t when, what, reg, w;
 	int32_t disp;
 };
+/* bytes it takes in the stream (emit_log.c) */
+uint32_t log_bytes(const struct plan_log *l);
+
 /* One group's plan. Logs are sorted in stream order: by block, then AT_ENTRY/AT_RESYNC (separate
  * programs), AT_STUB, AT_BLOCK, then by instruction, AT_BEFORE before AT_AFTER. Return values and
  * callee-clobbered registers needed after a call are AT_STUB logs of the return site's block. */
@@ -269,8 +272,6 @@ struct emitted {
 	uint32_t *block_off; /* per block: body (direct entry for entry blocks) */
 	uint32_t *stub_off; /* per block: what the original text jumps to (entry, return, target,
 	                              resync stub), AN_NONE if nothing lands there from outside */
-	uint32_t *call_live; /* insn indices of calls executed in the original text */
-	uint32_t ncall_live;
 	struct emit_site *site; /* marks used, to be numbered by the map writer */
 	uint32_t nsite;
 	uint64_t logbytes; /* sum of bytes logged at all sites, for --stats */
@@ -281,8 +282,6 @@ struct emit_ref {
 struct emit_site {
 	uint32_t block;
 	uint32_t kind;
-	uint32_t *mark_off;
-	uint32_t nmark;
 };
 
 #endif

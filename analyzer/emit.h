@@ -182,7 +182,6 @@ uint32_t rot_label(struct em *e, uint32_t b, uint32_t to);
 void rot_edges(struct em *e);
 
 /* emit_log.c */
-uint32_t log_bytes(const struct plan_log *l);
 void emit_log(struct em *e, const struct plan_log *l, const struct dec *d, uint32_t live);
 void emit_load_operand(struct em *e, const struct dec *d, unsigned reg); /* mov operand 0, reg */
 

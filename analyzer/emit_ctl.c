@@ -66,7 +66,7 @@ static void rsp_log(struct em *e)
 static uint32_t new_site(struct em *e, uint32_t b, uint32_t kind)
 {
 	e->site = grow(e->site, e->nsite, &e->capsite, sizeof(*e->site));
-	e->site[e->nsite] = (struct emit_site){b, kind, NULL, 0};
+	e->site[e->nsite] = (struct emit_site){b, kind};
 	return e->nsite++;
 }
 

@@ -229,24 +229,6 @@ out:
 	return r;
 }
 
-/* bytes of one log */
-static unsigned log_size(const struct plan_log *l)
-{
-	switch (l->what) {
-	case LOG_REG:
-	case LOG_EA:
-	case LOG_VEC:
-		return l->w;
-	case LOG_SETCC:
-	case LOG_RCXZ:
-		return 1;
-	case LOG_TARGET:
-		return l->w == 8 ? 8 : 4;
-	default:
-		return 8;
-	}
-}
-
 void plan_count(const struct plan *p, const struct an_group *g, struct plan_stats *s)
 {
 	static const double weight[] = {1, 10, 100, 1000, 10000};
@@ -258,7 +240,7 @@ void plan_count(const struct plan *p, const struct an_group *g, struct plan_stat
 		if (l->what >= PLAN_NWHAT)
 			continue;
 		s->sites[l->what]++;
-		s->bytes[l->what] += log_size(l) * weight[d > 4 ? 4 : d];
+		s->bytes[l->what] += log_bytes(l) * weight[d > 4 ? 4 : d];
 	}
 	for (uint32_t i = 0; i < p->nop; i++)
 		switch (p->op[i].op) {
