@@ -199,7 +199,9 @@ static void one_block(struct em *e, uint32_t b)
 
 static void count_bytes(struct em *e)
 {
-	static const uint8_t head[] = {[STUB_RETURN] = 1, [STUB_ENTRY] = 12, [STUB_RESYNC] = 12};
+	static const uint8_t head[] = {[STUB_RETURN] = 1,
+				       [STUB_ENTRY] = RUN_MARK_SITE_BYTES + 8,
+				       [STUB_RESYNC] = RUN_MARK_SITE_BYTES + 8};
 	uint32_t b = 0;
 
 	for (uint32_t i = 0; i < e->p->nlog; i++) {

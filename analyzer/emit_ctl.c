@@ -52,7 +52,7 @@ static void mark(struct em *e, unsigned kind, uint32_t site)
 	c->fix = grow(c->fix, c->nfix, &c->capfix, sizeof(*c->fix));
 	c->fix[c->nfix++] = (struct map_fixup){c->n, MAP_FIX_MARK};
 	code_u32(c, kind | site << RUN_MARK_ID_SHIFT);
-	e->off += 4;
+	e->off += RUN_MARK_SITE_BYTES; /* what comes next overwrites the fourth byte */
 }
 
 static void rsp_log(struct em *e)
@@ -472,7 +472,7 @@ void ctl_cold(struct em *e)
 		e->off = 0;
 		mark(e, RUN_MARK_ENTRYX, e->xent[i].site);
 		rsp_log(e);
-		code_advance(c, 8); /* of 12: the join goes on 4 bytes behind r15 */
+		code_advance(c, 8); /* the rest is what the join has written, too */
 		code_jmp(c, e->xent[i].join);
 	}
 	for (uint32_t i = 0; i < e->npool; i++) {

@@ -219,7 +219,7 @@ static const char *reason_name(uint32_t r)
 	static const char *const name[] = {"",
 					   "part of the tracer",
 					   "no map",
-					   "no room near it for its copy",
+					   "no room near it for its copy, or no mark ids left",
 					   "text relocations",
 					   "its map is for another file",
 					   "refused"};

@@ -26,6 +26,11 @@ static uint32_t rd32(const uint8_t *p)
 	return v;
 }
 
+static uint32_t rd24(const uint8_t *p)
+{
+	return p[0] | p[1] << 8 | p[2] << 16;
+}
+
 static uint64_t rd64(const uint8_t *p)
 {
 	uint64_t v;
@@ -165,10 +170,10 @@ int walk_mark(struct walker *w)
 		}
 		if (kind != RUN_MARK_ENTRY && kind != RUN_MARK_ENTRYX && kind != RUN_MARK_RESYNC)
 			return lost(w, "a mark of kind %u where an entry or a return was expected", kind);
-		n = kind == RUN_MARK_ENTRY ? 4 : 12;
+		n = RUN_MARK_SITE_BYTES + (kind == RUN_MARK_ENTRY ? 0 : 8);
 		if (!need(w, n))
 			return log_ended(w);
-		id = rd32(w->p) >> RUN_MARK_ID_SHIFT;
+		id = rd24(w->p) >> RUN_MARK_ID_SHIFT;
 		s = mod_site(w, id, &m);
 		if (!s || s->kind != (kind == RUN_MARK_RESYNC ? MAP_SITE_RESYNC : MAP_SITE_ENTRY))
 			return lost(w, "a mark of kind %u names site %u, which %s", kind, id,

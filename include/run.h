@@ -19,14 +19,17 @@
 
 #include <stdint.h>
 
-#define RUN_VERSION 1
+#define RUN_VERSION 2
 
 /* ---- stream: marks -------------------------------------------------------------------
  *
  * The stream has no tags on the hot path: SEM_LOG ops of the map say what comes next. Where
  * control may have come from opaque code a mark follows. The low 3 bits of a mark's first
- * byte are its kind. One-byte marks: RET. Four-byte marks: kind | id << 3, the id being the
- * module's site_base + the site's number (struct map_site), except where noted.
+ * byte are its kind. RET is one byte. ENTRY, ENTRYX and RESYNC are three: kind | id << 3, the id being
+ * the module's site_base + the site's number (struct map_site). The copy stores them as four, the next
+ * log overwrites the last, so an id is below RUN_MARK_IDS; the runtime leaves a module opaque that would
+ * need others, and gives the ids of modules that were unloaded to later ones. SYSCALL and EVENT, which
+ * the runtime writes, are four bytes: kind | id << 3.
  */
 enum run_mark {
 	RUN_MARK_RET = 1, /* 1 byte: kind | check << 3; check = low 5 bits of the block's number,
@@ -39,6 +42,8 @@ enum run_mark {
 	                         mark at a place where a mark is expected */
 };
 #define RUN_MARK_ID_SHIFT 3
+#define RUN_MARK_IDS (1u << (24 - RUN_MARK_ID_SHIFT)) /* of sites: this many */
+#define RUN_MARK_SITE_BYTES 3
 #define RUN_MARK_KIND(byte) ((byte)&7)
 
 enum run_event {

@@ -93,7 +93,8 @@ struct rt {
 	struct rt_tcb *tcb; /* of the traced thread */
 	struct rt_tcb *child[RT_NCHILD];
 	struct rt_module *mod;
-	uint32_t nmod, nindex, nsites;
+	uint32_t nmod, nindex;
+	uint32_t next_id; /* behind the mark ids given last */
 	struct rt_sigview sig[65];
 };
 extern struct rt rt;

@@ -122,6 +122,40 @@ static int vdso_file(const struct cand *c, char *file)
 	return r;
 }
 
+/* A loaded module that has one of the mark ids from..from+n-1, or NULL. */
+static const struct rt_module *id_owner(uint32_t from, uint32_t n)
+{
+	for (uint32_t i = 0; i < rt.nmod; i++) {
+		const struct rt_module *m = &rt.mod[i];
+
+		if (m->index != ~0u && m->kind == 1 && from < m->site_base + m->map->nsites &&
+		    m->site_base < from + n)
+			return m;
+	}
+	return NULL;
+}
+
+/* Mark ids for m, behind those given last as long as there are any: what a stale id names stays unknown
+ * to the decoder that long, and not another module's. */
+static bool take_ids(struct rt_module *m)
+{
+	uint32_t n = m->map->nsites, at = rt.next_id;
+	const struct rt_module *o;
+
+	for (int pass = 0; pass < 2; pass++, at = 0) {
+		while (n <= RUN_MARK_IDS && at <= RUN_MARK_IDS - n) {
+			o = id_owner(at, n);
+			if (!o) {
+				m->site_base = at;
+				rt.next_id = at + n;
+				return true;
+			}
+			at = o->site_base + o->map->nsites;
+		}
+	}
+	return false;
+}
+
 static int load(struct rt_module *m, const struct cand *c)
 {
 	char file[RT_PATH];
@@ -155,6 +189,8 @@ static int load(struct rt_module *m, const struct cand *c)
 	if (e.hi >> 32)
 		return RUN_MOD_REFUSED;
 	r = rt_map_get(m, &e, file);
+	if (!r && !take_ids(m))
+		r = RUN_MOD_NO_ROOM;
 	return r ? r : rt_apply(m);
 }
 
@@ -178,7 +214,6 @@ static struct rt_module *add(const struct cand *c)
 	memcpy(m->path, c->path, n);
 	m->bias = m->lo = c->lo;
 	m->hi = c->hi;
-	m->site_base = rt.nsites;
 	m->reason = load(m, c);
 	m->kind = m->reason ? 2 : 1;
 	m->index = rt.nindex;
@@ -191,8 +226,6 @@ static struct rt_module *add(const struct cand *c)
 	rt.nindex++;
 	if (m == &rt.mod[rt.nmod])
 		rt.nmod++;
-	if (m->kind == 1)
-		rt.nsites += m->map->nsites;
 	return m;
 }
 

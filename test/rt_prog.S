@@ -82,8 +82,8 @@ ptcopy:
 	mov LP, %r15
 	movl $3, (%r15)		/* RUN_MARK_ENTRYX, site added by the fix-up */
 	mk_\name = . - 4
-	mov %rsp, 4(%r15)
-	lea 12(%r15), %r15
+	mov %rsp, 3(%r15)
+	lea 11(%r15), %r15
 	.endm
 	.macro leave
 	mov %r15, LP

@@ -168,6 +168,8 @@ static void put64(uint64_t v)
 static void put_mark(unsigned kind, uint32_t id)
 {
 	put32(kind | id << RUN_MARK_ID_SHIFT);
+	if (kind <= RUN_MARK_RESYNC)
+		nstream--;
 }
 
 static void put_event(uint32_t id, uint64_t arg)
