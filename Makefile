@@ -7,7 +7,7 @@ DESTDIR ?=
 B := build
 CC ?= gcc
 CSTD := -std=gnu11
-WARN := -Wall -Wextra -Werror
+WARN := -Wall -Wextra -Wshadow -Werror
 OPT ?= -O2 -g
 CFLAGS_ALL = $(CSTD) $(WARN) $(OPT) -Iinclude -MMD -MP $(CFLAGS)
 VERSION := 0.1

@@ -174,7 +174,8 @@ static void scan_block(struct vg *v, uint32_t bi, struct scan *s)
 		}
 		v->out[v->nout++] = (struct vg_out){s->cur[var], (uint16_t)var};
 	}
-	sort_by_var(v->out + first, v->nout - first);
+	if (v->nout > first)
+		sort_by_var(v->out + first, v->nout - first);
 }
 
 static bool same_targets(const struct an_table *x, const struct an_table *y)

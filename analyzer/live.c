@@ -101,7 +101,7 @@ enum map_reason live_facts(const struct module *m, struct an_group *g)
 	l->before = l->def + g->ninsn;
 	l->bin = l->before + g->ninsn;
 	for (uint32_t i = 0; i < g->ninsn; i++) {
-		unsigned r;
+		unsigned slot_reg;
 
 		r = dec_insn(m, &g->insn[i], &d) ? MAP_R_DECODE : emit_can(&d, &g->insn[i]);
 		if (r != MAP_OK)
@@ -110,8 +110,8 @@ enum map_reason live_facts(const struct module *m, struct an_group *g)
 		l->def[i] = sem_gpr_must_write(&d.in, d.op) & ALL;
 		writes |= sem_gpr_may_write(&d.in, d.op);
 		flow_sets(&g->insn[i], &d, &l->use[i], &l->def[i]);
-		if (stack_reload(&d, &r) && (CALLER_SAVED >> r & 1))
-			l->use[i] |= (r + 1) << RELOAD_SHIFT;
+		if (stack_reload(&d, &slot_reg) && (CALLER_SAVED >> slot_reg & 1))
+			l->use[i] |= (slot_reg + 1) << RELOAD_SHIFT;
 		/* call *(%rax): the TLS descriptor call, which preserves everything else */
 		if (g->insn[i].flow == FLOW_ICALL && d.b[0] == 0xff && d.b[1] == 0x10)
 			l->use[i] |= 0x80000000u;

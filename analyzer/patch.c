@@ -9,6 +9,9 @@
  *   room >= 5    e9 to the stub                         point: jmp stub
  *   room 2 to 4  eb to an island: five dead bytes       point: jmp isl ──▶ isl: jmp stub
  *                within -128..127
+ *   room 1       before another point (a `ret` after    point: eb PX       ──▶ isl: jmp stub
+ *                the last call of a function): rel8 is  next:     PX e9 …  (or PX eb, to an island)
+ *                a prefix that the next point's jump ignores, which leaves 22 places for the island
  *   else         the call in the way is emulated by the copy (emit_ctl.c): its bytes are dead then
  *   else         the group is opaque (MAP_R_TOO_SHORT)
  *
@@ -25,7 +28,9 @@ enum { FREE, TAKEN, START, CALL }; /* patches.used */
 struct point {
 	uint32_t vaddr, at, group, block;
 	uint32_t island; /* AN_NONE: five bytes at `at` */
-	uint8_t state; /* 0 unplaced, 1 placed, 2 needs an island, 3 impossible */
+	uint8_t state; /* 0 unplaced, 1 placed, 2 needs an island, 3 impossible, 4 needs one at a distance that is
+	                  a prefix of the next point */
+	bool endbr; /* state 4: the next point keeps its endbr64, whose first byte is the only choice */
 };
 
 struct site {
@@ -117,14 +122,47 @@ static bool has_endbr(const struct pp *p, const struct point *t)
 	return b && !memcmp(b, "\xf3\x0f\x1e\xfa", 4) && room(p, t->vaddr, 4) == 4;
 }
 
-static void place(struct pp *p, struct point *t)
+static bool keep_endbr(struct pp *p, struct point *t)
 {
+	if (!has_endbr(p, t) || room(p, t->vaddr, 9) < 9)
+		return false;
+	take(p, t->vaddr, 4);
+	t->at = t->vaddr + 4;
+	return true;
+}
+
+static void place_at(struct pp *p, struct point *t, struct point *next);
+
+/* One byte at t, and the next one is next's. */
+static bool pun(struct pp *p, struct point *t, struct point *next)
+{
+	if (!next || next->vaddr != t->at + 1)
+		return false;
+	while (room(p, next->vaddr, 3) < 3)
+		if (!emulate(p, next->vaddr + room(p, next->vaddr, 3), next->vaddr))
+			return false;
+	next->at = next->vaddr + 1;
+	next->island = AN_NONE;
+	t->endbr = keep_endbr(p, next);
+	take(p, t->at, 2);
+	t->state = 4;
+	place_at(p, next, NULL);
+	return true;
+}
+
+/* next: the point that follows, NULL if it has its place already */
+static void place(struct pp *p, struct point *t, struct point *next)
+{
+	if (t->state) /* with the one before */
+		return;
 	t->at = t->vaddr;
 	t->island = AN_NONE;
-	if (has_endbr(p, t) && room(p, t->vaddr, 9) >= 9) {
-		take(p, t->vaddr, 4);
-		t->at = t->vaddr + 4;
-	}
+	keep_endbr(p, t);
+	place_at(p, t, next);
+}
+
+static void place_at(struct pp *p, struct point *t, struct point *next)
+{
 	for (;;) {
 		uint32_t r = room(p, t->at, 5);
 
@@ -139,7 +177,8 @@ static void place(struct pp *p, struct point *t)
 			return;
 		}
 		if (!emulate(p, t->at + r, t->at)) {
-			t->state = 3;
+			if (!r || !pun(p, t, next))
+				t->state = 3;
 			return;
 		}
 	}
@@ -184,6 +223,38 @@ static void place_island(struct pp *p, struct point *t)
 	}
 }
 
+/* Prefixes that a direct near jump ignores: segment overrides (SDM Vol. 2, 2.1.1, table of group 2: other than
+ * branch hints, "reserved" but without effect here; GNU as and gcc pad jumps with them), REX. */
+static const uint8_t prefixes[] = {0x26, 0x2e, 0x36, 0x3e, 0x40, 0x41, 0x42, 0x43, 0x44, 0x45, 0x46,
+				   0x47, 0x48, 0x49, 0x4a, 0x4b, 0x4c, 0x4d, 0x4e, 0x4f, 0x64, 0x65};
+
+static bool pun_island(struct pp *p, struct point *t, uint8_t rel, bool clear)
+{
+	uint32_t to = t->at + 2 + (uint32_t)(int8_t)rel;
+
+	while (clear && room(p, to, 5) < 5 && emulate(p, to + room(p, to, 5), AN_NONE))
+		;
+	if (!dead(p, to) || room(p, to, 5) < 5)
+		return false;
+	t->island = to;
+	take(p, to, 5);
+	t->state = 1;
+	p->ps->nisland++;
+	return true;
+}
+
+static void place_pun(struct pp *p, struct point *t)
+{
+	for (int clear = 0; clear < 2; clear++) {
+		if (t->endbr && pun_island(p, t, 0xf3, clear))
+			return;
+		for (uint32_t k = 0; k < sizeof(prefixes) && !t->endbr; k++)
+			if (pun_island(p, t, prefixes[k], clear))
+				return;
+	}
+	t->state = 3;
+}
+
 static int by_vaddr(const void *a, const void *b)
 {
 	const uint32_t *x = a, *y = b; /* both structs begin with the vaddr */
@@ -198,7 +269,10 @@ static void collect_group(struct pp *p, uint32_t gi)
 	for (uint32_t b = 0; b < g->nblock; b++)
 		if (glue_stub(p->m, g, b) != STUB_NONE)
 			p->ps->pt[p->ps->npt++] =
-				(struct point){g->insn[g->block[b].first].vaddr, 0, gi, b, AN_NONE, 0};
+				(struct point){.vaddr = g->insn[g->block[b].first].vaddr,
+					       .group = gi,
+					       .block = b,
+					       .island = AN_NONE};
 	for (uint32_t i = 0; i < g->ninsn; i++) {
 		const struct an_insn *n = &g->insn[i];
 
@@ -251,7 +325,10 @@ static uint32_t attempt(struct pp *p)
 	p->ps->nemul = p->ps->nisland = p->ps->njmp = 0;
 	collect(p);
 	for (uint32_t i = 0; i < p->ps->npt; i++)
-		place(p, &p->ps->pt[i]);
+		place(p, &p->ps->pt[i], i + 1 < p->ps->npt ? &p->ps->pt[i + 1] : NULL);
+	for (uint32_t i = 0; i < p->ps->npt; i++)
+		if (p->ps->pt[i].state == 4)
+			place_pun(p, &p->ps->pt[i]);
 	for (uint32_t i = 0; i < p->ps->npt; i++)
 		if (p->ps->pt[i].state == 2)
 			place_island(p, &p->ps->pt[i]);

@@ -24,6 +24,11 @@ static const char *const reason_name[MAP_R_NREASONS] = {
 	"limit",
 };
 
+const char *report_reason(unsigned reason)
+{
+	return reason < MAP_R_NREASONS ? reason_name[reason] : "?";
+}
+
 static const char *const flow_name[] = {"", "jmp", "jcc", "ijmp", "call", "icall", "ret", "syscall", "halt"};
 
 struct counts {

@@ -16,6 +16,7 @@ void report_dump(const struct module *m, FILE *f);
 int report_explain(const struct module *m, const char *where, FILE *f);
 /* and what its copy would log, and for whom. -1: out of memory */
 int report_plan_explain(struct module *m, const char *where, uint32_t flags, int jobs, FILE *f);
+const char *report_reason(unsigned reason); /* enum map_reason in words */
 uint32_t report_where(const struct module *m, const char *where); /* vaddr, AN_NONE if there is none */
 
 #endif

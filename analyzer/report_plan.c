@@ -17,7 +17,7 @@ int report_plan(struct module *m, uint32_t flags, int jobs, FILE *f)
 	};
 	struct plan_stats s = {0};
 	struct patches ps = {0};
-	uint32_t opaque = 0;
+	uint32_t demoted[MAP_R_NREASONS] = {0};
 
 	if (patch_plan(m, &ps, jobs) || live_module(m, jobs) || plan_summaries(m, jobs)) {
 		patch_free(&ps);
@@ -27,14 +27,17 @@ int report_plan(struct module *m, uint32_t flags, int jobs, FILE *f)
 		struct plan *p = m->group[i].reason == MAP_OK ? plan_group(m, &m->group[i], flags) : NULL;
 
 		if (!p) {
-			opaque++;
+			demoted[m->group[i].reason]++;
 			continue;
 		}
 		plan_count(p, &m->group[i], &s);
 		plan_free(p);
 	}
 	patch_free(&ps);
-	fprintf(f, "made opaque later %u groups: no room to patch them, or nothing to plan\n", opaque);
+	for (int r = 0; r < MAP_R_NREASONS; r++)
+		if (demoted[r])
+			fprintf(f, "made opaque later %u groups: %s\n", demoted[r],
+				r == MAP_OK ? "not plannable" : report_reason(r));
 	fprintf(f, "branches          computed %llu, logged %llu\n", (unsigned long long)s.jcc_computed,
 		(unsigned long long)s.jcc_logged);
 	fprintf(f, "jumps in tables   computed %llu, logged %llu\n", (unsigned long long)s.ijmp_computed,
@@ -62,7 +65,7 @@ int report_plan_explain(struct module *m, const char *where, uint32_t flags, int
 		for (uint32_t k = 0; k < g->nrange; k++)
 			in |= v >= g->range[k].start && v < g->range[k].end;
 		if (in && g->reason != MAP_OK)
-			fprintf(f, "opaque: it cannot be patched or planned\n");
+			fprintf(f, "opaque: %s\n", report_reason(g->reason));
 		else if (in)
 			r = plan_explain(f, m, g, flags);
 	}

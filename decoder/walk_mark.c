@@ -110,7 +110,10 @@ static int event(struct walker *w)
 	}
 }
 
-static int entered(struct walker *w, const struct map_site *s, struct inst *m, uint64_t rsp)
+/* came: straight from the code that left, at the rsp it had. A jump that pushed something first (the PLT's
+ * first entry, on its way to the dynamic linker) arrives like this with no frame at rsp; whether what it
+ * pushed is a return address will show, but nothing untraced has run. */
+static int entered(struct walker *w, const struct map_site *s, struct inst *m, uint64_t rsp, bool came)
 {
 	bool top;
 
@@ -118,9 +121,9 @@ static int entered(struct walker *w, const struct map_site *s, struct inst *m, u
 		frame_drop(w, rsp);
 	top = w->nframe && w->frame[w->nframe - 1].slot == rsp;
 	if (!top) {
-		if (w->left)
+		if (w->left && !came)
 			walk_place_opaque(w, w->left);
-		w->st->callbacks++;
+		w->st->callbacks += !came;
 		frame_push_opaque(w, rsp);
 	}
 	w->left = 0;
@@ -194,7 +197,8 @@ int walk_mark(struct walker *w)
 			w->pc = m->code + s->ops;
 			return 0;
 		}
-		return entered(w, s, m, kind == RUN_MARK_ENTRY ? w->expect : rd64(w->p - 8));
+		return entered(w, s, m, kind == RUN_MARK_ENTRY ? w->expect : rd64(w->p - 8),
+			       kind == RUN_MARK_ENTRY);
 	}
 }
 

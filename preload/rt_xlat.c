@@ -43,6 +43,10 @@ static const struct map_patch *patch_at(const struct rt_module *m, uint64_t vadd
 		else
 			hi = mid;
 	}
+	/* the distance of the short jump before it is this jump's prefix (analyzer/patch.c) */
+	if (lo < n && lo && p[lo].vaddr == vaddr + 1 && p[lo - 1].vaddr == vaddr - 1 &&
+	    p[lo - 1].kind == MAP_PATCH_JMP8)
+		return &p[lo];
 	return lo < n && p[lo].vaddr == vaddr ? &p[lo] : NULL;
 }
 

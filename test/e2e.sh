@@ -119,6 +119,10 @@ one() {
 	r=$?
 	detail=$(tail -1 "$d/compare.out" | sed 's/^compare: //')
 	[ $r -eq 0 ] && result=ok
+	most=$(field UNTRACED "$1")
+	if [ -n "$most" ] && ! echo "$detail" | grep -q " opaque=$most "; then
+		result=FAIL detail="untraced accesses: documented $most: $detail"
+	fi
 	[ -n "${E2E_SHOW_OPAQUE:-}" ] && grep '^opaque:' "$d/compare.out"
 	[ $r -eq 1 ] && sed '$d' "$d/compare.out"
 }

@@ -690,6 +690,30 @@ static void test_ijmp(void)
 	expect("a leader of another group needs a mark", go(), WALK_EXIT, want, 0);
 }
 
+/* what the PLT's first entry does: push, jump to code of another group, which takes it off and goes on */
+static void test_pushed(void)
+{
+	struct ptrace_rec want[] = {REC(0x1000, RSP0 - 8, 8, W), REC(0x2000, RSP0 - 8, 8, R)};
+
+	reset();
+	leader(0x1000, 0, MAP_LEADER_RETURN);
+	block(0x1000, 0, 1);
+	call_ops(0x1000);
+	op(SEM_IJMP_LOG, 0, SEM_NONE, SEM_NONE, SEM_NONE, 0);
+	site(0x2000, MAP_SITE_ENTRY, nop);
+	leader(0x2000, nop + 1, MAP_LEADER_ENTRY);
+	op(SEM_JMP, 0, SEM_NONE, SEM_NONE, SEM_NONE, SEM_TARGETS(nop + 1, 0));
+	block(0x2000, 1, 2);
+	rec(0x2000, PTRACE_R, 8, SEM_RSP, 0);
+	adjust(8);
+	op(SEM_SYSCALL, 0, SEM_NONE, SEM_NONE, SEM_NONE, SEM_TARGETS(0, 0));
+	put32((uint32_t)(BIAS + 0x2000));
+	put_mark(RUN_MARK_ENTRY, 100);
+	put_event(RUN_EV_EXIT, 0);
+	expect("a jump with something pushed", go(), WALK_EXIT, want, 2);
+	check(!st.opaque_entries && !st.callbacks, "nothing untraced ran between a jump and its target");
+}
+
 int main(void)
 {
 	test_loop();
@@ -702,6 +726,7 @@ int main(void)
 	test_memory_bound();
 	test_stop();
 	test_ijmp();
+	test_pushed();
 	walk_result_free(&res);
 	printf("%d passed, %d failed\n", passed, failed);
 	return failed != 0;
