@@ -159,7 +159,7 @@ static bool parse_fde(struct module *m, struct rd r, const struct cie *c)
 static int parse_eh_frame(struct module *m, uint32_t vaddr, uint32_t size)
 {
 	const uint8_t *base = elf_at(m, vaddr, size);
-	struct rd r = {base, base + size, vaddr, false};
+	struct rd r = {base, base ? base + size : NULL, vaddr, false};
 	const uint8_t *cie_at = NULL;
 	struct cie cie = {0};
 	bool ok = false;
@@ -176,9 +176,9 @@ static int parse_eh_frame(struct module *m, uint32_t vaddr, uint32_t size)
 		rec.end = r.p + len;
 		id = rd_int(&rec, 4);
 		if (id) {
-			const uint8_t *p = r.p - id;
+			const uint8_t *p = id <= (uint64_t)(r.p - base) ? r.p - id : NULL;
 
-			if (id <= (uint64_t)(r.p - base) && p != cie_at) {
+			if (p && p != cie_at) {
 				struct rd cr = {p, r.end, vaddr + (uint32_t)(p - base), false};
 				uint64_t cl;
 
@@ -186,7 +186,7 @@ static int parse_eh_frame(struct module *m, uint32_t vaddr, uint32_t size)
 				ok = (cl = rd_int(&cr, 4)) >= 4 && cl <= (uint64_t)(cr.end - cr.p) &&
 				     (cr.end = cr.p + cl, !rd_int(&cr, 4)) && parse_cie(cr, &cie);
 			}
-			if (p == cie_at && ok && !parse_fde(m, rec, &cie))
+			if (p && p == cie_at && ok && !parse_fde(m, rec, &cie))
 				return -1;
 		}
 		r.p += len;

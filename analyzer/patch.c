@@ -268,11 +268,10 @@ static void collect_group(struct pp *p, uint32_t gi)
 
 	for (uint32_t b = 0; b < g->nblock; b++)
 		if (glue_stub(p->m, g, b) != STUB_NONE)
-			p->ps->pt[p->ps->npt++] =
-				(struct point){.vaddr = g->insn[g->block[b].first].vaddr,
-					       .group = gi,
-					       .block = b,
-					       .island = AN_NONE};
+			p->ps->pt[p->ps->npt++] = (struct point){.vaddr = g->insn[g->block[b].first].vaddr,
+								 .group = gi,
+								 .block = b,
+								 .island = AN_NONE};
 	for (uint32_t i = 0; i < g->ninsn; i++) {
 		const struct an_insn *n = &g->insn[i];
 
