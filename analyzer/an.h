@@ -111,7 +111,8 @@ struct an_group {
 	uint32_t nblock;
 	struct an_table *table;
 	uint32_t ntable;
-	struct an_callee *callee; /* direct calls and tail jumps to certain groups of this module */
+	struct an_callee *callee; /* direct calls and tail jumps to certain groups of this module, and what
+	                             indirect jumps of stubs are expected to lead to (glue_link) */
 	uint32_t ncallee;
 	bool suspect; /* unreached non-padding bytes were inside: if the group has a jump with unknown
 	                             targets they are decoded and their starts are candidates of that jump,

@@ -189,13 +189,13 @@ static void roots_control(struct cut *c, uint32_t bi)
 		root(c, vg_end(&c->v, bi, SEM_T0), 8, to);
 	} else if (flow == FLOW_IJMP && gr->b[bi].ctl_can) {
 		kind = glue_jump(gr->m, gr->g, bi);
-		if (kind == JUMP_LEAVES)
-			return;
-		cost *= kind == JUMP_MIXED ? 8 : 4;
-		to = paid_root(c, (struct root){0, insn, bi, cost, ROOT_CTL, 0});
-		root(c, vg_end(&c->v, bi, SEM_T0), 8, to);
+		if (kind != JUMP_LEAVES) {
+			cost *= kind == JUMP_MIXED ? 8 : 4;
+			to = paid_root(c, (struct root){0, insn, bi, cost, ROOT_CTL, 0});
+			root(c, vg_end(&c->v, bi, SEM_T0), 8, to);
+		}
 	}
-	if (flow == FLOW_CALL || flow == FLOW_JMP || flow == FLOW_JCC)
+	if (flow == FLOW_CALL || flow == FLOW_JMP || flow == FLOW_JCC || glue_link(gr->g, bi))
 		roots_callee(c, bi, insn);
 }
 

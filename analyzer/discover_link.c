@@ -62,23 +62,51 @@ static const struct an_insn *leaves_to(const struct an_group *g, const struct an
 	return (in->flow == FLOW_JMP || in->flow == FLOW_JCC) && b->succ[0] == AN_NONE ? in : NULL;
 }
 
+/* A stub, `[endbr64] [bnd] jmp *slot(%rip)`, whose slot the loader sets to a symbol that this module defines:
+ * the address of that definition, else AN_NONE. The symbol may be bound to another module's, the slot to
+ * anything: it is what the copy compares the slot with. */
+static uint32_t bound_to(const struct disc *d, const struct an_group *g, const struct an_block *b)
+{
+	const struct an_insn *in = &g->insn[b->first + b->n - 1];
+	const uint8_t *p = elf_at(d->m, in->vaddr, in->len);
+	uint32_t o = in->len == 7 && p && p[0] == 0xf2, slot;
+	const struct elf_sym *s;
+	uint64_t to;
+	bool fixed;
+
+	if (in->flow != FLOW_IJMP || !(b->flags & AN_B_ENTRY) || b->table != AN_NONE || b->n > 2 ||
+	    in->len != o + 6 || !p || p[o] != 0xff || p[o + 1] != 0x25 ||
+	    (b->n == 2 && memcmp(elf_at(d->m, g->insn[b->first].vaddr, 4), "\xf3\x0f\x1e\xfa", 4)))
+		return AN_NONE;
+	memcpy(&slot, p + o + 2, 4);
+	slot += in->vaddr + in->len;
+	if (!elf_slot_name(d->m, slot) || !elf_word(d->m, slot, &to, &fixed) || to >= AN_NONE)
+		return AN_NONE;
+	s = elf_sym_at(d->m, (uint32_t)to);
+	return s && s->kind == ELF_S_FUNC ? (uint32_t)to : AN_NONE;
+}
+
 static int link_group(struct disc *d, struct an_group *g, uint8_t *called)
 {
 	uint32_t n = 0;
 
 	for (uint32_t i = 0; i < g->nblock; i++)
-		n += leaves_to(g, &g->block[i]) != NULL;
+		n += leaves_to(g, &g->block[i]) || bound_to(d, g, &g->block[i]) != AN_NONE;
 	if (n && !(g->callee = malloc(n * sizeof(*g->callee))))
 		return -1;
 	for (uint32_t i = 0; i < g->nblock; i++) {
 		const struct an_insn *in = leaves_to(g, &g->block[i]);
+		uint32_t bound = bound_to(d, g, &g->block[i]), block;
 		struct an_group *to;
-		uint32_t block;
 
 		if (g->block[i].table != AN_NONE
 			    ? !g->table[g->block[i].table].exact
 			    : g->insn[g->block[i].first + g->block[i].n - 1].flow == FLOW_IJMP)
 			g->sum->tailx = true;
+		if (bound != AN_NONE && (to = group_at(d->m, bound, &block)) &&
+		    (to->block[block].flags & AN_B_ENTRY))
+			g->callee[g->ncallee++] =
+				(struct an_callee){g->block[i].first + g->block[i].n - 1, to->id, block};
 		if (!in)
 			continue;
 		to = group_at(d->m, in->target, &block);

@@ -222,6 +222,7 @@ static void count_bytes(struct em *e)
 	for (; b < e->g->nblock; b++)
 		e->logfirst[b + 1] = e->p->nlog;
 	for (b = 0; b < e->g->nblock; b++) {
+		e->bytes[b] += glue_link(e->g, b) ? 1 : 0;
 		e->stub[b] = glue_stub(e->m, e->g, b);
 		if (e->stub[b] < sizeof(head))
 			e->sbytes[b] += head[e->stub[b]];

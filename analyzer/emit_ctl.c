@@ -271,6 +271,45 @@ static void call(struct em *e, const struct dec *d, uint32_t i)
 	}
 }
 
+/* cmpl $half of `to`'s run-time address,slot + at(%rip) */
+static void compare_half(struct em *e, uint32_t slot, uint32_t at, uint32_t to)
+{
+	struct code *c = &e->c;
+
+	code_insn(c);
+	code_bytes(c, "\x81\x3d", 2);
+	code_mod32(c, slot + at, 4);
+	c->fix = grow(c->fix, c->nfix, &c->capfix, sizeof(*c->fix));
+	c->fix[c->nfix++] = (struct map_fixup){c->n, at ? MAP_FIX_HI32 : MAP_FIX_LO32};
+	code_u32(c, to);
+}
+
+/* A stub whose slot is expected to hold the entry of group t: if it does, to t's direct entry. In halves,
+ * since no register is free: the program may pass what it likes in any. Flags are not passed (live.c). */
+static void linked(struct em *e, const struct dec *d, const struct an_callee *t)
+{
+	const struct an_group *g = &e->m->group[t->group];
+	uint32_t slot = d->vaddr + d->in.length + (uint32_t)d->op[0].mem.disp.value;
+	uint32_t to = g->insn[g->block[t->block].first].vaddr;
+	struct code *c = &e->c;
+	uint32_t other = code_label(c);
+
+	compare_half(e, slot, 0, to);
+	code_jcc(c, 5, other);
+	compare_half(e, slot, 4, to);
+	code_jcc(c, 5, other);
+	code_insn(c);
+	code_bytes(c, "\x41\xc6", 2); /* movb $mark,(%r15) */
+	code_r15mem(c, 0, 0);
+	code_byte(c, RUN_MARK_LINK);
+	code_advance(c, 1);
+	state(e, to); /* with its mark the jump has happened */
+	code_ref(c, -1, t->group, t->block);
+	code_here(c, other);
+	state(e, d->vaddr);
+	e->logbytes++;
+}
+
 static void ijump(struct em *e, const struct dec *d, uint32_t b, uint32_t live)
 {
 	enum jumpkind k = glue_jump(e->m, e->g, b);
@@ -278,6 +317,8 @@ static void ijump(struct em *e, const struct dec *d, uint32_t b, uint32_t live)
 	struct scratch s;
 
 	commit(e);
+	if (k == JUMP_LEAVES && glue_link(e->g, b))
+		linked(e, d, glue_link(e->g, b));
 	if (k != JUMP_PLAIN) {
 		code_gs(c, 0x89, R15, TCB_LP, true);
 		if (k != JUMP_RELOAD)

@@ -19,6 +19,13 @@ const struct an_callee *glue_callee(const struct an_group *g, uint32_t insn)
 	return lo < g->ncallee && g->callee[lo].insn == insn ? &g->callee[lo] : NULL;
 }
 
+const struct an_callee *glue_link(const struct an_group *g, uint32_t block)
+{
+	uint32_t last = g->block[block].first + g->block[block].n - 1;
+
+	return g->insn[last].flow == FLOW_IJMP ? glue_callee(g, last) : NULL;
+}
+
 enum callkind glue_call(const struct module *m, const struct an_group *g, uint32_t insn)
 {
 	const struct an_callee *c;

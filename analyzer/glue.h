@@ -33,12 +33,15 @@ enum jumpkind {
 	JUMP_RELOAD, /* stays in the group, r15 given back: SEM_IJMP; all targets STUB_RELOAD/PLAIN-as-RELOAD */
 	JUMP_MIXED, /* may stay or leave: target is a root (8 bytes if logged); SEM_IJMP where the decoder
 	                 goes to the leader if there is one of this group, else expects a mark */
-	JUMP_LEAVES, /* SEM_JMPX */
+	JUMP_LEAVES, /* SEM_JMPX, with SEM_JMPX_LINK where glue_link names a group */
 };
 
 enum stub glue_stub(const struct module *m, const struct an_group *g, uint32_t block);
 enum callkind glue_call(const struct module *m, const struct an_group *g, uint32_t insn);
 enum jumpkind glue_jump(const struct module *m, const struct an_group *g, uint32_t block);
+/* the group that the indirect jump at the end of a block is expected to lead to: the copy compares, and goes
+ * to its direct entry after a LINK mark if it is right. NULL if none */
+const struct an_callee *glue_link(const struct an_group *g, uint32_t block);
 /* resolved direct callee or tail target of an instruction, NULL if none or opaque */
 const struct an_callee *glue_callee(const struct an_group *g, uint32_t insn);
 

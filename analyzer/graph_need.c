@@ -160,8 +160,10 @@ void gr_out(struct gr *gr, uint32_t bi, struct gr_set *n)
 			gr_add(n, SEM_T0);
 		break;
 	case FLOW_IJMP:
-		if (glue_jump(gr->m, gr->g, bi) == JUMP_LEAVES)
+		if (glue_jump(gr->m, gr->g, bi) == JUMP_LEAVES) {
+			callee_needs(gr, last, n); /* nothing but for glue_link */
 			break;
+		}
 		t = &gr->g->table[b->table];
 		for (uint32_t k = 0; k < t->ntarget; k++)
 			gr_or(n, &gr->b[t->target[k]].need);

@@ -285,6 +285,12 @@ static void solve(struct df *f)
 	}
 }
 
+/* A stub's expected target (glue_link): the compiler does not know that it is, the psABI holds. */
+static bool by_slot(const struct an_group *g, uint32_t callee)
+{
+	return g->insn[g->callee[callee].insn].flow == FLOW_IJMP;
+}
+
 /* ---- 3: liveret ---- */
 
 static void reach_group(struct module *m, struct an_group *g, uint8_t *dirty)
@@ -299,6 +305,8 @@ static void reach_group(struct module *m, struct an_group *g, uint8_t *dirty)
 		struct live *t = L(&m->group[g->callee[k].group]);
 		uint32_t b = g->insn[g->callee[k].insn].block, r;
 
+		if (by_slot(g, k))
+			continue;
 		r = block_out(&f, b);
 		if (g->insn[g->callee[k].insn].flow != FLOW_CALL)
 			r = L(g)->ureach;
@@ -392,9 +400,10 @@ static void bottom_up(struct module *m)
 			uint32_t *k = &stack[2 * n - 1], c = AN_NONE;
 
 			while (*k < g->ncallee && c == AN_NONE) {
-				c = g->callee[(*k)++].group;
-				if (seen[c])
+				c = by_slot(g, *k) ? AN_NONE : g->callee[*k].group;
+				if (c != AN_NONE && seen[c])
 					c = AN_NONE;
+				++*k;
 			}
 			if (c == AN_NONE) {
 				live_group(m, g);
@@ -409,6 +418,20 @@ static void bottom_up(struct module *m)
 	}
 	free(seen);
 	free(stack);
+}
+
+/* The copy of a stub compares before it jumps: not to what reads the flags of its caller. */
+static void unlink_flags(struct module *m)
+{
+	for (uint32_t gi = 0; gi < m->ngroup; gi++) {
+		struct an_group *g = &m->group[gi];
+		uint32_t n = 0;
+
+		for (uint32_t k = 0; k < g->ncallee; k++)
+			if (!by_slot(g, k) || !(entry_live(m, &g->callee[k]) & FLAGS_BIT))
+				g->callee[n++] = g->callee[k];
+		g->ncallee = n;
+	}
 }
 
 int live_module(struct module *m, int jobs)
@@ -431,6 +454,7 @@ int live_module(struct module *m, int jobs)
 	clobbers(m);
 	liverets(m);
 	bottom_up(m);
+	unlink_flags(m);
 	return 0;
 }
 

@@ -62,6 +62,8 @@ static void line(const struct dump *d, const ZydisFormatter *f, const ZydisDecod
 		memcpy(&v, copy + x->copy_off, 4);
 		if (x->kind == MAP_FIX_MOD32)
 			printf("  # module %x", v + off + in->length);
+		else if (x->kind == MAP_FIX_LO32 || x->kind == MAP_FIX_HI32)
+			printf("  # %s half of module %x", x->kind == MAP_FIX_LO32 ? "low" : "high", v);
 		else if (x->kind == MAP_FIX_MARK)
 			printf("  # mark %d site %d", v & 7, v >> 3);
 	}

@@ -130,6 +130,11 @@ static int put_ops(struct mw *w, uint32_t gi)
 		case SEM_JCC_LOG:
 		case SEM_CALL:
 			break;
+		case SEM_JMPX:
+			if (o[i].dst != SEM_JMPX_LINK)
+				continue;
+			next = false;
+			break;
 		case SEM_CALLX:
 		case SEM_SYSCALL:
 			taken = false;

@@ -5,7 +5,7 @@
  *   block ──NEXT/JMP──▶ block                        tail jump ──▶ callee's block, or a mark
  *   block ──CALL──▶ callee … ret ──▶ NEXT = the return site's program (retop):
  *                                    [RMARK] stub logs, then the block
- *   block ──CALLX, JMPX──▶ whatever the next mark says
+ *   block ──CALLX, JMPX──▶ whatever the next mark says; a LINK mark: the block that the JMPX names
  *
  * Where the return site needs two stubs or can be reached by a longjmp (STUB_RESYNC) NEXT is a
  * SEM_JMPX: the site's own mark says how to go on.
@@ -80,6 +80,9 @@ static void ijmp(struct pe *e, uint32_t bi, uint32_t insn)
 		pe_log(e, insn, AT_BEFORE, LOG_TARGET, 0, 8, 0);
 		pe_op(e, SEM_LOG, 8, SEM_T0, SEM_NONE, SEM_NONE, SEM_WHY_TARGET);
 		ctl(e, SEM_RETX, SEM_T0)->dst = SEM_RETX_JUMP;
+	} else if (kind == JUMP_LEAVES && glue_link(gr->g, bi)) {
+		ctl(e, SEM_JMPX, SEM_NONE)->dst = SEM_JMPX_LINK;
+		tail_target(e, insn);
 	} else if (kind == JUMP_LEAVES) {
 		ctl(e, SEM_JMPX, SEM_NONE);
 	} else if (!gr->b[bi].ctl_log) {

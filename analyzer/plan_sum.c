@@ -128,7 +128,8 @@ static uint32_t may_write(const struct gr *gr)
 			set |= gr_call_clobber(gr, i) & GR_CALLER_SAVED;
 		else if (flow == FLOW_SYSCALL)
 			set |= 1u << SEM_RAX | 1u << SEM_RCX | 1u << SEM_R11;
-		else if ((flow == FLOW_JMP || flow == FLOW_JCC) && (c = glue_callee(g, i)))
+		else if ((flow == FLOW_JMP || flow == FLOW_JCC || flow == FLOW_IJMP) &&
+			 (c = glue_callee(g, i)))
 			set |= gr->m->group[c->group].sum->maywrite;
 		/* rsp in the set: returns with another rsp than the convention's (sp.c) */
 	}

@@ -314,6 +314,15 @@ h_CALLX:
 	w->left = here(w);
 	SLOW(walk_mark(w));
 	GO;
+h_JMPX_LINK:
+	NEED(1);
+	if (likely(*p == RUN_MARK_LINK)) {
+		p++;
+		pc = code + SEM_TAKEN(pc->imm);
+		GO;
+	}
+	if (m->count)
+		m->count[pc - code].n--; /* has read nothing */
 h_JMPX:
 	SAVE;
 	w->expect = r[SEM_RSP];

@@ -9,6 +9,7 @@
  *                   ENTRY: a group entered at rsp = expect
  *                   ENTRYX: at the rsp in the stream
  *                   RESYNC: landing pad or returns-twice site, rsp in the stream
+ *                   LINK (only behind the jump it belongs to, walk_loop.c): its jump's own target
  *
  * An entry whose rsp is the newest frame's slot is that call arriving. Any other was made by
  * opaque code: a frame is pushed whose return leads to the next mark. A mark that fits nothing is

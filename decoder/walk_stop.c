@@ -302,8 +302,8 @@ void stop_ended(struct walker *w)
 {
 	unsigned h = w->pc ? w->pc->h : 0;
 
-	w->past->found = !w->past->m && (h == H_CALLX || h == H_JMPX || h == H_HALT || h == H_RET ||
-					 h == H_RETX || h == H_IJMP);
+	w->past->found = !w->past->m && (h == H_CALLX || h == H_JMPX || h == H_JMPX_LINK || h == H_HALT ||
+					 h == H_RET || h == H_RETX || h == H_IJMP);
 	w->end = WALK_STOP;
 }
 

@@ -13,7 +13,7 @@
 static bool reads_log(unsigned h)
 {
 	return (h >= H_LOG1 && h <= H_LOGSX6) || h == H_JCC_LOG || h == H_IJMP_LOG || h == H_RMARK ||
-	       h == H_RECVEC || h == H_VCHK || h == H_SYSCALL;
+	       h == H_RECVEC || h == H_VCHK || h == H_SYSCALL || h == H_JMPX_LINK;
 }
 
 /* Ops from..to-1 have just been translated. */
@@ -45,6 +45,9 @@ static uint32_t bytes_of(const struct inst *m, uint32_t i, enum sem_why *why)
 		return 4;
 	case H_RMARK:
 		*why = SEM_WHY_RETURN_MARK;
+		return 1;
+	case H_JMPX_LINK:
+		*why = SEM_WHY_ENTRY_MARK;
 		return 1;
 	case H_SYSCALL:
 		*why = SEM_WHY_SYSCALL_MARK;

@@ -128,8 +128,8 @@ static bool xlat_control(const struct sem_op *o, struct xop *x, const struct ins
 		}
 		return o->op == SEM_CALLX || target_ok(m, SEM_TAKEN(o->imm));
 	case SEM_JMPX:
-		x->h = H_JMPX;
-		return true;
+		x->h = o->dst == SEM_JMPX_LINK ? H_JMPX_LINK : H_JMPX;
+		return o->dst != SEM_JMPX_LINK || target_ok(m, SEM_TAKEN(o->imm));
 	case SEM_RET:
 		x->h = H_RET;
 		return true;

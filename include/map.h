@@ -76,6 +76,8 @@ enum map_fixup_kind {
 	                   holds target_vaddr - (copy offset of the end of the instruction) */
 	MAP_FIX_ABS64, /* *(u64 *)p += bias */
 	MAP_FIX_MARK, /* *(u32 *)p += site_base << RUN_MARK_ID_SHIFT */
+	MAP_FIX_LO32, /* *(u32 *)p: a vaddr, replaced by the low half of its run-time address */
+	MAP_FIX_HI32, /* by the high half */
 };
 struct map_fixup {
 	uint32_t copy_off;

@@ -25,7 +25,7 @@
  *
  * The stream has no tags on the hot path: SEM_LOG ops of the map say what comes next. Where
  * control may have come from opaque code a mark follows. The low 3 bits of a mark's first
- * byte are its kind. RET is one byte. ENTRY, ENTRYX and RESYNC are three: kind | id << 3, the id being
+ * byte are its kind. RET and LINK are one byte. ENTRY, ENTRYX and RESYNC are three: kind | id << 3, the id being
  * the module's site_base + the site's number (struct map_site). The copy stores them as four, the next
  * log overwrites the last, so an id is below RUN_MARK_IDS; the runtime leaves a module opaque that would
  * need others, and gives the ids of modules that were unloaded to later ones. SYSCALL and EVENT, which
@@ -40,6 +40,8 @@ enum run_mark {
 	RUN_MARK_SYSCALL = 5, /* id = system call number; + 8 bytes result (rax) */
 	RUN_MARK_EVENT = 6, /* id = enum run_event; + 8 bytes argument. May stand before any other
 	                         mark at a place where a mark is expected */
+	RUN_MARK_LINK = 7, /* 1 byte, alone: a jump through a slot led to the group that the map names for
+	                        it (SEM_JMPX_LINK), whose direct entry is next. No other mark follows */
 };
 #define RUN_MARK_ID_SHIFT 3
 #define RUN_MARK_IDS (1u << (24 - RUN_MARK_ID_SHIFT)) /* of sites: this many */

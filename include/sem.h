@@ -187,7 +187,8 @@ enum sem_code {
 	SEM_CALL, /* direct call of a relocated group: frame pushed, to TAKEN; returns to NEXT.
 	                 rsp has already been decremented by the ops before. */
 	SEM_CALLX, /* a call that may reach opaque code: frame pushed; a mark follows */
-	SEM_JMPX, /* a jump that leaves the group for an unknown place: a mark follows */
+	SEM_JMPX, /* a jump that leaves the group for an unknown place: a mark follows. dst == SEM_JMPX_LINK: if
+	             it is RUN_MARK_LINK, to TAKEN, the start of another group of the module */
 	SEM_RET, /* return to the caller's frame. rsp has been incremented (by 8 + n) by the
 	                 ops before; a = none, imm = n */
 	SEM_RETX, /* a return that may not be LIFO: a = target run-time address, imm = n. Or (dst ==
@@ -201,6 +202,7 @@ enum sem_code {
 
 #define SEM_IJMP_MAY_LEAVE 1
 #define SEM_RETX_JUMP 1
+#define SEM_JMPX_LINK 1
 
 /* Why a value is in the log; for statistics only. Those after SEM_WHY_JOIN follow from the op that
  * reads the log, and stand in no map. */

@@ -45,6 +45,12 @@ static bool fix(struct rt_module *m)
 		case MAP_FIX_ABS64:
 			*(uint64_t *)p += m->bias;
 			break;
+		case MAP_FIX_LO32:
+			*(uint32_t *)p += (uint32_t)m->bias;
+			break;
+		case MAP_FIX_HI32:
+			*(uint32_t *)p = (m->bias + *(uint32_t *)p) >> 32;
+			break;
 		case MAP_FIX_MARK:
 			*(uint32_t *)p += m->site_base << RUN_MARK_ID_SHIFT;
 			break;

@@ -54,3 +54,13 @@ $(B)/test/rt_libc: test/rt_libc.c
 	@mkdir -p $(@D)
 	$(CC) $(CSTD) $(WARN) -O1 -g -Wl,--build-id -o $@ $< -lpthread
 check-programs: $(B)/test/rt_prog $(B)/test/rt_mkmap $(B)/test/rt_libc
+
+# a signal at every instruction of calls through PLTs
+$(B)/test/step_prog: test/step_prog.c test/progs/plt_lib.c test/progs/plt_lib.h
+	@mkdir -p $(@D)
+	$(CC) $(CSTD) $(WARN) -O2 -g -fPIC -shared -Wl,-z,now -Wl,-soname,libstep.so -o $(B)/test/libstep.so test/progs/plt_lib.c
+	$(CC) $(CSTD) $(WARN) -O1 -g -Wl,-z,now -Wl,-rpath,'$$ORIGIN' -o $@ $< -L$(B)/test -l:libstep.so
+$(B)/test/step_sig: test/step_sig.c
+	@mkdir -p $(@D)
+	$(CC) $(CSTD) $(WARN) -O1 -g -o $@ $<
+check-programs: $(B)/test/step_prog $(B)/test/step_sig

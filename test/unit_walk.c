@@ -439,6 +439,51 @@ static void test_opaque(void)
 	expect("unknown site", go(), WALK_LOST, plain, 1);
 }
 
+/* main calls a stub at 0x4000 that jumps through the slot at RSP0 + 64, expected to lead to 0x2000 */
+static void link_map(void)
+{
+	opaque_map();
+	for (uint32_t i = 0; i < nop; i++)
+		if (ops[i].op == SEM_CALLX) {
+			ops[i].op = SEM_CALL;
+			ops[i].imm = SEM_TARGETS(nop, SEM_NEXT(ops[i].imm));
+		}
+	block(0x4000, 2, 1);
+	rec(0x4000, PTRACE_R, 8, SEM_RSP, 72);
+	op(SEM_JMPX, 0, SEM_JMPX_LINK, SEM_NONE, SEM_NONE, SEM_TARGETS(blocks[3].ops, 0));
+}
+
+static void test_link(void)
+{
+	struct ptrace_rec linked[] = {REC(0x1000, RSP0 - 8, 8, W), REC(0x4000, RSP0 + 64, 8, R),
+				      REC(0x2000, 0, 2, R),	   REC(0x2002, RSP0 - 8, 8, R),
+				      REC(0x1005, RSP0 - 4, 4, W), REC(0x1010, 0x1234, 1, R)};
+	struct ptrace_rec entry[] = {REC(0x1000, RSP0 - 8, 8, W), REC(0x4000, RSP0 + 64, 8, R),
+				     REC(0x2000, 0x77, 2, R),	  REC(0x2002, RSP0 - 8, 8, R),
+				     REC(0x1005, RSP0 - 4, 4, W), REC(0x1010, 0x1234, 1, R)};
+
+	link_map();
+	put8(RUN_MARK_LINK);
+	put8(RUN_MARK_RET | 5 << 3);
+	finish();
+	expect("linked call", go(), WALK_EXIT, linked, 6);
+	check(!st.opaque_entries && !st.callbacks, "a linked call is not opaque");
+
+	link_map();
+	put_mark(RUN_MARK_ENTRY, 100);
+	put32(0x77);
+	put8(RUN_MARK_RET | 5 << 3);
+	finish();
+	expect("a slot that holds something else", go(), WALK_EXIT, entry, 6);
+
+	link_map();
+	put8(RUN_MARK_LINK | 1 << 3);
+	expect("no mark", go(), WALK_LOST, entry, 2);
+	opaque_map();
+	put8(RUN_MARK_LINK);
+	expect("a LINK mark where nothing is linked", go(), WALK_LOST, entry, 1);
+}
+
 static void test_resync(void)
 {
 	struct ptrace_rec want[] = {REC(0x1000, RSP0 - 8, 8, W),  REC(0x2000, 0x77, 2, R),
@@ -719,6 +764,7 @@ int main(void)
 	test_loop();
 	test_calls();
 	test_opaque();
+	test_link();
 	test_resync();
 	test_ends();
 	test_vec();

@@ -4,7 +4,7 @@
 #
 #	BUILD: COMPILER FLAGS...    $OUT is the output folder
 #	VARIANTS: NAME...           also as PROG.NAME, see variant() for what the names mean
-#	LIB: libX.so SOURCE         a shared object it needs, built first
+#	LIB: libX.so SOURCE FLAGS   a shared object it needs, built first
 #	STATUS: N                   the exit status it ends with (default 0)
 #
 # usage: build.sh [--list | --list-base | SOURCE...]; run from the project root. What is newer than its
@@ -59,9 +59,9 @@ build() {
 	line=$(field BUILD "$f" | sed "s|\$OUT|$out|g")
 	set -f
 	field LIB "$f" > "$out/.libs.$$"
-	while read -r lib lsrc; do
+	while read -r lib lsrc lflags; do
 		case $lsrc in *.cc) lc=c++ ;; *) lc=cc ;; esac
-		compile "$out/$lib" "$src/$lsrc" "" $lc -O2 -fPIC -shared
+		compile "$out/$lib" "$src/$lsrc" "" $lc -O2 -fPIC -shared $lflags
 	done < "$out/.libs.$$"
 	rm -f "$out/.libs.$$"
 	case $line in
