@@ -2,42 +2,34 @@
  *
  * cut_freq.c - how often each block is expected to run, per activation of the group
  *
- * An entry runs once; a block passes its share on to its successors in equal parts, except that a
- * path that ends in a halt or a call that does not return gets nearly nothing; back edges are
- * left out and a loop runs ten times (at most four levels count). In units of CUT_ONCE.
+ * An entry runs once. A branch has a probability (cut_prob.c), a table jump goes to all its targets alike, and
+ * what follows is the linear system
  *
- * Inside of a loop the way out is rare: it is taken once in four rounds. Behind the loop it is not:
- * all that went in comes out. So there is a share per level: share k takes the edges that leave
- * loops of depth up to k as rare, all others as equal; a block's own is that of its depth.
+ *   runs(b) = entry(b) + sum over predecessors p of runs(p) * probability(p -> b)
  *
- *        depth 1          share 1                share 0
- *     ┌▶ a ──▶ out        a 1   out 1/4          a 1    out 1/2
- *     └─ b                b 3/4                  b 1/2
+ * solved by sweeps in reverse postorder: a sweep takes all forward edges at once, what goes back
+ * enters the next one. Nesting, irreducible loops and interpreters, where everything is reached from
+ * everything, need no special care; a loop without a way out grows by one a sweep. In units of CUT_ONCE.
  */
 #include <stdlib.h>
-#include "cut.h"
+#include "cut_freq.h"
 
-struct freq {
-	const struct gr *gr;
-	uint32_t *order, n; /* postorder */
-	uint8_t *seen, *dead;
-	struct {
-		uint32_t b, k;
-	} * stack;
-};
+#define SWEEPS 48
+#define MOST 1e6 /* runs an activation: keeps capacities far from CUT_INF */
+#define LEAST 2 /* of CUT_ONCE: nothing is free */
 
-static uint32_t nsucc(const struct gr *gr, uint32_t b)
+static uint32_t nsucc(const struct freq *f, uint32_t b)
 {
-	const struct an_block *ab = &gr->g->block[b];
+	const struct an_block *ab = &f->gr->g->block[b];
 
-	return ab->table != AN_NONE ? gr->g->table[ab->table].ntarget : 2;
+	return ab->table != AN_NONE ? f->gr->g->table[ab->table].ntarget : 2;
 }
 
-static uint32_t succ(const struct gr *gr, uint32_t b, uint32_t k)
+static uint32_t succ(const struct freq *f, uint32_t b, uint32_t k)
 {
-	const struct an_block *ab = &gr->g->block[b];
+	const struct an_block *ab = &f->gr->g->block[b];
 
-	return ab->table != AN_NONE ? gr->g->table[ab->table].target[k] : ab->succ[k];
+	return ab->table != AN_NONE ? f->gr->g->table[ab->table].target[k] : ab->succ[k];
 }
 
 static void search(struct freq *f, uint32_t root)
@@ -50,12 +42,13 @@ static void search(struct freq *f, uint32_t root)
 	while (d) {
 		uint32_t b = f->stack[d - 1].b, to;
 
-		if (f->stack[d - 1].k == nsucc(f->gr, b)) {
+		if (f->stack[d - 1].k == nsucc(f, b)) {
+			f->rank[b] = f->n;
 			f->order[f->n++] = b;
 			d--;
 			continue;
 		}
-		to = succ(f->gr, b, f->stack[d - 1].k++);
+		to = succ(f, b, f->stack[d - 1].k++);
 		if (to == AN_NONE || f->seen[to])
 			continue;
 		f->seen[to] = 1;
@@ -70,8 +63,8 @@ static bool is_dead(const struct freq *f, uint32_t b)
 	uint8_t flow = gr_flow(f->gr, b);
 	uint32_t live = 0, n = 0;
 
-	for (uint32_t k = 0; k < nsucc(f->gr, b); k++) {
-		uint32_t to = succ(f->gr, b, k);
+	for (uint32_t k = 0; k < nsucc(f, b); k++) {
+		uint32_t to = succ(f, b, k);
 
 		n += to != AN_NONE;
 		live += to != AN_NONE && !f->dead[to];
@@ -82,81 +75,118 @@ static bool is_dead(const struct freq *f, uint32_t b)
 	return n && !live && flow != FLOW_JCC && flow != FLOW_JMP;
 }
 
-#define LEVELS 5
-#define STAY 3 /* to 1: a loop goes on */
-
-static uint32_t depth(const struct freq *f, uint32_t b)
+static void order(struct freq *f)
 {
-	uint32_t d = f->gr->g->block[b].depth;
+	uint32_t nb = f->gr->g->nblock;
 
-	return d < LEVELS ? d : LEVELS - 1;
-}
-
-/* parts of b's share k that the edge to block `to` gets */
-static int64_t parts(const struct freq *f, uint32_t b, uint32_t to, uint32_t k)
-{
-	return depth(f, to) < depth(f, b) && depth(f, to) < k ? 1 : STAY;
-}
-
-static void spread(const struct freq *f, int64_t (*w)[LEVELS])
-{
-	uint32_t *rank = (uint32_t *)f->stack; /* position in postorder: larger is earlier */
-
+	/* from above, so that what goes back is what closes a loop */
+	for (int pass = 0; pass < 2; pass++)
+		for (uint32_t i = 0; i < nb; i++)
+			if (!f->seen[i] && (pass || (f->gr->g->block[i].flags & AN_B_ENTRY)))
+				search(f, i);
 	for (uint32_t i = 0; i < f->n; i++)
-		rank[f->order[i]] = i;
-	for (uint32_t i = f->n; i-- > 0;) {
-		uint32_t b = f->order[i];
-		int64_t all[LEVELS] = {0};
+		f->dead[f->order[i]] = is_dead(f, f->order[i]);
+}
 
-		for (uint32_t k = 0; k < LEVELS && (f->gr->g->block[b].flags & AN_B_ENTRY); k++)
-			w[b][k] = CUT_ONCE;
-		for (uint32_t s = 0; s < nsucc(f->gr, b); s++) {
-			uint32_t to = succ(f->gr, b, s);
-
-			for (uint32_t k = 0; k < LEVELS && to != AN_NONE && rank[to] < i && !f->dead[to]; k++)
-				all[k] += parts(f, b, to, k);
-		}
-		for (uint32_t s = 0; s < nsucc(f->gr, b); s++) {
-			uint32_t to = succ(f->gr, b, s);
-
-			for (uint32_t k = 0; k < LEVELS && to != AN_NONE && rank[to] < i && !f->dead[to]; k++)
-				w[to][k] += w[b][k] * parts(f, b, to, k) / all[k];
-		}
+static void pass_on(struct freq *f, uint32_t b, uint32_t to, double w)
+{
+	if (to == AN_NONE)
+		return;
+	if (f->rank[to] < f->rank[b]) {
+		f->runs[to] += w;
+	} else {
+		f->back[to] += w;
+		f->again = true;
 	}
+}
+
+static void leave(struct freq *f, uint32_t b)
+{
+	const struct an_block *ab = &f->gr->g->block[b];
+	uint32_t n = nsucc(f, b);
+	double w = f->runs[b], p;
+
+	if (ab->table != AN_NONE) {
+		for (uint32_t k = 0; k < n; k++)
+			pass_on(f, b, succ(f, b, k), w / n);
+	} else if (gr_flow(f->gr, b) == FLOW_JCC) {
+		p = f->taken[b];
+		pass_on(f, b, ab->succ[0], w * p);
+		pass_on(f, b, ab->succ[1], w * (1 - p));
+	} else {
+		pass_on(f, b, ab->succ[0], w);
+		pass_on(f, b, ab->succ[1], w);
+	}
+}
+
+/* sweep - returns by how much the runs changed, as a part of their sum */
+static double sweep(struct freq *f)
+{
+	double change = 0, sum = 0;
+	uint32_t nb = f->gr->g->nblock;
+
+	memcpy(f->last, f->runs, nb * sizeof(*f->runs));
+	for (uint32_t b = 0; b < nb; b++) {
+		f->runs[b] = f->back[b] + (f->gr->g->block[b].flags & AN_B_ENTRY ? 1 : 0);
+		f->back[b] = 0;
+	}
+	f->again = false;
+	for (uint32_t i = f->n; i-- > 0;) {
+		leave(f, f->order[i]);
+		sum += f->runs[f->order[i]];
+	}
+	for (uint32_t b = 0; b < nb; b++)
+		change += f->runs[b] > f->last[b] ? f->runs[b] - f->last[b] : f->last[b] - f->runs[b];
+	return f->again ? change / (sum + 1e-9) : 0;
+}
+
+static bool alloc(struct freq *f)
+{
+	size_t n = f->gr->g->nblock + 1;
+
+	f->order = malloc(n * sizeof(*f->order));
+	f->rank = calloc(n, sizeof(*f->rank));
+	f->seen = calloc(n, 1);
+	f->dead = calloc(n, 1);
+	f->stack = malloc(n * sizeof(*f->stack));
+	f->taken = calloc(n, sizeof(*f->taken));
+	f->runs = calloc(n, sizeof(*f->runs));
+	f->back = calloc(n, sizeof(*f->back));
+	f->last = calloc(n, sizeof(*f->last));
+	return f->order && f->rank && f->seen && f->dead && f->stack && f->taken && f->runs && f->back && f->last;
 }
 
 /* cut_freq - CUT_ONCE times the runs of each block; NULL when out of memory. The caller frees it. */
 int64_t *cut_freq(const struct gr *gr)
 {
-	static const int64_t loop[] = {1, 10, 100, 1000, 10000};
 	uint32_t nb = gr->g->nblock;
 	struct freq f = {.gr = gr};
-	int64_t *w = calloc(nb + 1, sizeof(*w)), (*share)[LEVELS] = calloc(nb + 1, sizeof(*share));
+	int64_t *w = calloc(nb + 1, sizeof(*w));
 
-	f.order = malloc((nb + 1) * sizeof(*f.order));
-	f.seen = calloc(nb + 1, 1);
-	f.dead = calloc(nb + 1, 1);
-	f.stack = malloc((nb + 1) * sizeof(*f.stack));
-	if (w && share && f.order && f.seen && f.dead && f.stack) {
-		for (uint32_t i = 0; i < nb; i++)
-			if (!f.seen[i])
-				search(&f, i);
-		for (uint32_t i = 0; i < f.n; i++)
-			f.dead[f.order[i]] = is_dead(&f, f.order[i]);
-		spread(&f, share);
-		for (uint32_t i = 0; i < nb; i++) {
-			uint32_t d = depth(&f, i);
+	if (w && alloc(&f)) {
+		order(&f);
+		for (uint32_t b = 0; b < nb; b++)
+			if (gr_flow(gr, b) == FLOW_JCC)
+				f.taken[b] = prob_taken(&f, b);
+		for (int i = 0; i < SWEEPS && sweep(&f) > 0.003; i++)
+			;
+		for (uint32_t b = 0; b < nb; b++) {
+			double r = f.runs[b] > MOST ? MOST : f.runs[b];
 
-			w[i] = (share[i][d] < 2 ? 2 : share[i][d]) * loop[d];
+			w[b] = (int64_t)(r * CUT_ONCE) < LEAST ? LEAST : (int64_t)(r * CUT_ONCE);
 		}
 	} else {
 		free(w);
 		w = NULL;
 	}
-	free(share);
 	free(f.order);
+	free(f.rank);
 	free(f.seen);
 	free(f.dead);
 	free(f.stack);
+	free(f.taken);
+	free(f.runs);
+	free(f.back);
+	free(f.last);
 	return w;
 }

@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * cut_freq.h - between the run counts of blocks and the probabilities of branches
+ */
+#ifndef CUT_FREQ_H
+#define CUT_FREQ_H
+
+#include "cut.h"
+
+struct freq {
+	const struct gr *gr;
+	uint32_t *order, n; /* postorder */
+	uint32_t *rank; /* position in it: control goes down, except where it goes back */
+	uint8_t *seen, *dead; /* dead: leads only to where control ends */
+	struct {
+		uint32_t b, k;
+	} * stack;
+	double *taken; /* per block that ends in a branch: how likely it is taken */
+	double *runs, *back, *last; /* per activation; what goes back into the next sweep; the sweep before's */
+	bool again; /* something did */
+};
+
+/* cut_prob.c: order, rank and dead are there */
+double prob_taken(const struct freq *f, uint32_t b);
+
+#endif
