@@ -140,6 +140,7 @@ struct an_summary {
 struct an_ro {
 	uint32_t vaddr, size;
 	const uint8_t *bytes;
+	bool addresses; /* eight-byte words that are this plus the load bias */
 };
 
 struct module {
@@ -152,7 +153,8 @@ struct module {
 	uint32_t vaddr_lo, vaddr_hi;
 	struct map_seg *seg;
 	uint32_t nseg;
-	struct an_ro *ro; /* bytes that cannot change after start: segments without PF_W */
+	struct an_ro
+		*ro; /* bytes that cannot change after start: segments without PF_W, addresses in RELRO */
 	uint32_t nro;
 	const char *soname;
 	struct an_group *group; /* the certain ones, ascending lowest vaddr; their bytes that are also read
@@ -176,6 +178,7 @@ struct module *elf_open(const char *path, char *err, size_t errlen);
 void elf_close(struct module *m);
 /* bytes of the image at vaddr, n bytes available in one PT_LOAD's file part, or NULL */
 const uint8_t *elf_at(const struct module *m, uint32_t vaddr, size_t n);
+bool elf_ro(const struct module *m, uint32_t vaddr, uint64_t w); /* elf_ro.c */
 bool elf_is_text(const struct module *m, uint32_t vaddr); /* in an executable PT_LOAD */
 
 /* avoid.c: before discover. 0, or -1 with err */

@@ -153,7 +153,8 @@ static bool alloc(struct freq *f)
 	f->runs = calloc(n, sizeof(*f->runs));
 	f->back = calloc(n, sizeof(*f->back));
 	f->last = calloc(n, sizeof(*f->last));
-	return f->order && f->rank && f->seen && f->dead && f->stack && f->taken && f->runs && f->back && f->last;
+	return f->order && f->rank && f->seen && f->dead && f->stack && f->taken && f->runs && f->back &&
+	       f->last;
 }
 
 /* cut_freq - CUT_ONCE times the runs of each block; NULL when out of memory. The caller frees it. */

@@ -16,7 +16,8 @@ struct freq {
 		uint32_t b, k;
 	} * stack;
 	double *taken; /* per block that ends in a branch: how likely it is taken */
-	double *runs, *back, *last; /* per activation; what goes back into the next sweep; the sweep before's */
+	double *runs, *back,
+		*last; /* per activation; what goes back into the next sweep; the sweep before's */
 	bool again; /* something did */
 };
 

@@ -189,6 +189,7 @@ void elf_close(struct module *m)
 	free(x->sym.v);
 	free(x->ptr.v);
 	free(x->slot.v);
+	free(x->rowords);
 	free(x->root.v);
 	free(x->pad.v);
 	free(x->avoid.v);

@@ -99,7 +99,7 @@ static int add_load(struct module *m, const Elf64_Phdr *p, char *err, size_t err
 	if (hi > m->vaddr_hi)
 		m->vaddr_hi = hi;
 	if (!(p->p_flags & PF_W) && p->p_filesz)
-		m->ro[m->nro++] = (struct an_ro){p->p_vaddr, p->p_filesz, m->file + p->p_offset};
+		m->ro[m->nro++] = (struct an_ro){p->p_vaddr, p->p_filesz, m->file + p->p_offset, false};
 	return 0;
 }
 

@@ -46,6 +46,7 @@ struct elf_sym {
 /* A word of the image that holds an address of the image after relocation. */
 struct elf_ptr {
 	uint32_t place, target;
+	bool relative; /* whatever other modules are loaded */
 };
 /* A word that the loader sets to the address of a symbol by name (GOT slots). */
 struct elf_slot {
@@ -54,6 +55,7 @@ struct elf_slot {
 };
 
 struct elf_priv {
+	uint64_t *rowords; /* of elf_ro.c */
 	VEC(struct elf_fde) fde; /* ascending start */
 	VEC(struct elf_range) text; /* executable sections, or segments when there are none */
 	VEC(struct elf_range) plt; /* sections of 16-byte stubs */
@@ -78,6 +80,7 @@ static inline struct elf_priv *elf_priv(const struct module *m)
 
 int elf_read_eh(struct module *m); /* elf_eh.c: fde, pad. -1: out of memory */
 int elf_read_syms(struct module *m); /* elf_sym.c: sym, ptr, slot, root */
+int elf_ro_words(struct module *m); /* elf_ro.c: after it */
 const uint8_t *elf_off(const struct module *m, uint64_t off, uint64_t n); /* n bytes of the file, or NULL */
 /* value of the 8-byte word at vaddr after relocation; false if not known. *fixed: it cannot change later */
 bool elf_word(const struct module *m, uint32_t vaddr, uint64_t *val, bool *fixed);

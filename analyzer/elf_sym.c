@@ -224,11 +224,11 @@ static int read_symtab(struct module *m)
 	return 0;
 }
 
-static bool add_ptr(struct module *m, uint64_t place, uint64_t target)
+static bool add_ptr(struct module *m, uint64_t place, uint64_t target, bool relative)
 {
 	if (place >= UINT32_MAX || target >= UINT32_MAX)
 		return true;
-	return VEC_PUSH(&elf_priv(m)->ptr, (struct elf_ptr){place, target});
+	return VEC_PUSH(&elf_priv(m)->ptr, (struct elf_ptr){place, target, relative});
 }
 
 static bool add_rela(struct module *m, const struct dyn *d, const Elf64_Rela *r)
@@ -240,7 +240,7 @@ static bool add_rela(struct module *m, const struct dyn *d, const Elf64_Rela *r)
 
 	switch (ELF64_R_TYPE(r->r_info)) {
 	case R_X86_64_RELATIVE:
-		return add_ptr(m, r->r_offset, r->r_addend);
+		return add_ptr(m, r->r_offset, r->r_addend, true);
 	case R_X86_64_IRELATIVE: /* the addend is the resolver: called by the loader */
 		return r->r_addend < 0 || r->r_addend >= UINT32_MAX ||
 		       VEC_PUSH(&x->root, (uint32_t)r->r_addend);
@@ -261,7 +261,7 @@ static bool add_rela(struct module *m, const struct dyn *d, const Elf64_Rela *r)
 		return false;
 	/* a preemptible symbol may resolve elsewhere: its own address is only a possible value */
 	if (s.st_shndx != SHN_UNDEF)
-		return add_ptr(m, r->r_offset, s.st_value + r->r_addend);
+		return add_ptr(m, r->r_offset, s.st_value + r->r_addend, false);
 	return true;
 }
 
@@ -292,7 +292,7 @@ static bool add_relr(struct module *m, uint64_t place)
 	if (!p)
 		return true;
 	memcpy(&v, p, 8);
-	return add_ptr(m, place, v);
+	return add_ptr(m, place, v, true);
 }
 
 /* RELR: an even word is an address to relocate, an odd word a bitmap of the 63 words after it. */
@@ -379,7 +379,7 @@ int elf_read_syms(struct module *m)
 		qsort(x->ptr.v, x->ptr.n, sizeof(*x->ptr.v), cmp_ptr);
 	if (x->slot.n)
 		qsort(x->slot.v, x->slot.n, sizeof(*x->slot.v), cmp_slot);
-	return array_roots(m, &d) ? 0 : -1;
+	return array_roots(m, &d) ? elf_ro_words(m) : -1;
 }
 
 /* first index of a sorted table whose key is not below vaddr */

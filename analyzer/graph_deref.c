@@ -7,60 +7,99 @@
  * value that every path uses as the base of an access, before anything unknown is called and before
  * the register changes, is known from six of its bytes, and no more are logged.
  *
- *   base = address - disp, address in [-2^47, 2^47 - 4096), disp in [-4096, 2^31)
- *   ⇒ base fits into 48 bits with sign, unless it is below -2^47, where there is nothing to access
+ *   base = address - disp - index, and what a path adds on the way:
+ *     an address is in [0, 2^47), or in the vsyscall page, 10 MiB below 0
+ *     disp is in [-2^31, 2^31)
+ *     an index, or what is added to a pointer, is small: within 2^36 (GN_NEARA, GN_NEARB), and a group
+ *     has no more than GR_WIDE = 2^9 of these; constants are up to 2^20, and a module has under 2^22 of them
+ *   => base is in [-2^46, 2^47 + 2^46), which is what six bytes of the log give (sem.h)
  *
- * Only paths that end in the access count: a least fixpoint, so a loop that never does proves nothing. An
- * access that faults does not happen, and is recorded with the address as logged.
+ * Only paths that end in the access count: a least fixpoint, so a loop that never does proves nothing, and a path
+ * takes no step twice. What holds at the entries is told to callers only if no index was added on the way:
+ * chains of calls have no bound. An access that faults does not happen, and is recorded with the
+ * address as logged.
  */
 #include "plan.h"
 
-/* a load or store of [reg + disp] that takes place: not a prefetch */
-static bool sure(const struct sem_op *op)
-{
-	int32_t disp = SEM_REC_DISP(op->imm);
+struct deref {
+	uint64_t is; /* registers that are addresses */
+	uint64_t wide; /* those proved through the addition of an index */
+};
 
-	return op->op == SEM_REC && op->b == SEM_NONE && op->a < 64 && disp >= -4096 &&
-	       SEM_REC_KIND(op->dst) < 2 && SEM_REC_SIZE(op->dst);
+/* a load or store that takes place, not a prefetch: which operand is an address then, SEM_NONE if none */
+static unsigned sure(const struct gr *gr, uint32_t k)
+{
+	const struct sem_op *op = &gr->op[k];
+	uint16_t f = gr->note[k].flags;
+
+	if (SEM_REC_KIND(op->dst) > 1 || !SEM_REC_SIZE(op->dst))
+		return SEM_NONE;
+	if (op->b == SEM_NONE || (f & GN_NEARA))
+		return op->a;
+	return f & GN_NEARB ? op->b : SEM_NONE;
 }
 
-/* Is dst an address only if a is? Steps up are short, and a path that repeats them proves nothing: they do
- * not add up to 2^31. */
-static bool moves(const struct sem_op *op)
+static bool small(int64_t imm)
 {
+	return imm >= -(1 << 20) && imm <= 1 << 20;
+}
+
+/* from which operand does the result of an op differ by little? */
+static unsigned moves(const struct gr *gr, uint32_t k)
+{
+	const struct sem_op *op = &gr->op[k];
+	uint16_t f = gr->note[k].flags;
+
 	switch (op->op) {
 	case SEM_MOV:
-		return op->w == 8;
+		return op->w == 8 ? op->a : SEM_NONE;
 	case SEM_LEA:
-		return op->b == SEM_NONE && op->imm >= 0 && op->imm <= 1024;
 	case SEM_ADD:
-		return op->w == 8 && op->b == SEM_NONE && op->imm >= 0 && op->imm <= 1024;
+	case SEM_SUB:
+		if (op->op != SEM_LEA && op->w != 8)
+			return SEM_NONE;
+		if (op->b == SEM_NONE)
+			return small(op->imm) ? op->a : SEM_NONE;
+		return f & GN_NEARA ? op->a : f & GN_NEARB ? op->b : SEM_NONE;
 	default:
-		return false;
+		return SEM_NONE;
 	}
 }
 
+static void set(struct deref *d, unsigned reg, bool wide)
+{
+	if (reg >= 64)
+		return;
+	if (!(d->is >> reg & 1) || !wide)
+		d->wide &= ~(1ull << reg);
+	d->is |= 1ull << reg;
+	if (wide)
+		d->wide |= 1ull << reg;
+}
+
 /* from after instruction i to before it; temporaries count inside of it */
-static uint16_t back(const struct gr *gr, uint32_t i, uint64_t d)
+static void back(const struct gr *gr, uint32_t i, struct deref *d)
 {
 	uint32_t first = gr->in[i].op;
 
 	for (uint32_t k = (gr->in + i + 1)->op; k-- > first;) {
 		const struct sem_op *op = &gr->op[k];
+		bool wide;
 
 		if (gr->note[k].flags & GN_SLOT2)
 			continue;
-		if (sure(op)) {
-			d |= 1ull << op->a;
+		if (op->op == SEM_REC) {
+			set(d, sure(gr, k), op->b != SEM_NONE);
 		} else if (gr_is_value(op) && op->dst < 64) {
-			bool from = (d >> op->dst & 1) && op->a < 64 && moves(op);
+			unsigned from = d->is >> op->dst & 1 ? moves(gr, k) : SEM_NONE;
 
-			d &= ~(1ull << op->dst);
-			if (from)
-				d |= 1ull << op->a;
+			wide = (d->wide >> op->dst & 1) || op->b != SEM_NONE;
+			d->is &= ~(1ull << op->dst);
+			set(d, from, wide);
 		}
 	}
-	return (uint16_t)d;
+	d->is &= 0xffff;
+	d->wide &= d->is;
 }
 
 static uint16_t callee_derefs(const struct gr *gr, uint32_t insn)
@@ -70,35 +109,46 @@ static uint16_t callee_derefs(const struct gr *gr, uint32_t insn)
 	return c && gr->m->group[c->group].reason == MAP_OK ? gr->m->group[c->group].sum->derefs : 0;
 }
 
-static uint16_t at_end(const struct gr *gr, uint32_t bi)
+static struct deref at_start(const struct gr *gr, uint32_t b)
+{
+	return b == AN_NONE ? (struct deref){0, 0} : (struct deref){gr->b[b].deref, gr->b[b].derefwide};
+}
+
+static struct deref both(struct deref a, struct deref b)
+{
+	return (struct deref){a.is & b.is, (a.wide | b.wide) & a.is & b.is};
+}
+
+static struct deref at_end(const struct gr *gr, uint32_t bi)
 {
 	const struct an_block *b = &gr->g->block[bi];
+	struct deref d = {0xffff, 0}, taken;
 	const struct an_table *t;
-	uint16_t d = 0xffff, taken, next;
 	uint32_t last = b->first + b->n - 1;
 
 	switch (gr_flow(gr, bi)) {
 	case FLOW_NEXT:
-		return b->succ[1] == AN_NONE ? 0 : gr->b[b->succ[1]].deref;
+		return at_start(gr, b->succ[1]);
 	case FLOW_JMP:
 	case FLOW_JCC:
-		taken = b->succ[0] == AN_NONE ? callee_derefs(gr, last) : gr->b[b->succ[0]].deref;
-		next = b->succ[1] == AN_NONE ? 0 : gr->b[b->succ[1]].deref;
-		return gr_flow(gr, bi) == FLOW_JMP ? taken : taken & next;
+		taken = b->succ[0] == AN_NONE ? (struct deref){callee_derefs(gr, last), 0}
+					      : at_start(gr, b->succ[0]);
+		return gr_flow(gr, bi) == FLOW_JMP ? taken : both(taken, at_start(gr, b->succ[1]));
 	case FLOW_CALL:
-		return callee_derefs(gr, last);
+		return (struct deref){callee_derefs(gr, last), 0};
 	case FLOW_IJMP:
 		if (b->table == AN_NONE)
-			return 0;
+			break;
 		t = &gr->g->table[b->table];
 		if (!t->exact || !t->ntarget)
-			return 0;
+			break;
 		for (uint32_t k = 0; k < t->ntarget; k++)
-			d &= gr->b[t->target[k]].deref;
+			d = both(d, at_start(gr, t->target[k]));
 		return d;
 	default:
-		return 0;
+		break;
 	}
+	return (struct deref){0, 0};
 }
 
 /* gr_deref - fills deref of blocks (at the start) and instructions (after) */
@@ -113,19 +163,20 @@ void gr_deref(struct gr *gr)
 		again = false;
 		for (uint32_t bi = g->nblock; bi-- > 0;) {
 			const struct an_block *b = &g->block[bi];
-			uint16_t d;
+			struct deref d;
 
 			if (!gr->b[bi].visited)
 				continue;
 			gr->b[bi].visited = 0;
 			d = at_end(gr, bi);
 			for (uint32_t i = b->first + b->n; i-- > b->first;) {
-				gr->in[i].deref = d;
-				d = back(gr, i, d);
+				gr->in[i].deref = (uint16_t)d.is;
+				back(gr, i, &d);
 			}
-			if (d == gr->b[bi].deref)
-				continue;
-			gr->b[bi].deref = d;
+			if (d.is == gr->b[bi].deref)
+				continue; /* what it was first proved by stands */
+			gr->b[bi].derefwide |= d.wide & ~gr->b[bi].deref;
+			gr->b[bi].deref = (uint16_t)d.is;
 			again = true;
 			for (uint32_t k = 0; k < b->npred; k++)
 				gr->b[b->pred[k]].visited = 1;
@@ -142,15 +193,8 @@ uint32_t gr_entry_derefs(const struct gr *gr)
 
 	for (uint32_t i = 0; i < gr->g->nblock; i++)
 		if (gr->g->block[i].flags & AN_B_ENTRY)
-			d &= gr->b[i].deref;
+			d &= gr->b[i].deref & ~gr->b[i].derefwide;
 	return d;
-}
-
-/* gr_inwidth - bytes to log of register r at the start of block bi when nw are needed; *sx as gr_logwidth */
-unsigned gr_inwidth(const struct gr *gr, uint32_t bi, unsigned r, unsigned nw, bool *sx)
-{
-	*sx = nw == 8 && (gr->b[bi].deref >> r & 1);
-	return *sx ? GR_ADDR : nw;
 }
 
 /* gr_eawidth - bytes to log of the address of record k of instruction i. Only what is added to a segment base

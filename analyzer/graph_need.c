@@ -10,66 +10,6 @@
  */
 #include "plan.h"
 
-/* bytes of an op's result that can be other than zero */
-static unsigned zero_width(const struct sem_op *op)
-{
-	switch (op->op) {
-	case SEM_COND:
-	case SEM_CMPEQ:
-		return 1;
-	case SEM_INS:
-	case SEM_INSH:
-	case SEM_LEA:
-	case SEM_SEL:
-	case SEM_UNK:
-	case SEM_IMM:
-	case SEM_MODADDR:
-	case SEM_SX:
-	case SEM_BEXTR:
-	case SEM_BZHI:
-	case SEM_BSF:
-	case SEM_BSR:
-		return 8;
-	default:
-		return op->w ? op->w : 8;
-	}
-}
-
-/* gr_logwidth - a value that is an extension of fewer bytes is logged as those: follow moves between
- * temporaries back to the load or extension they come from */
-unsigned gr_logwidth(const struct gr *gr, uint32_t i, uint32_t k, unsigned nw, bool *sx)
-{
-	unsigned zw = 8, dst = gr->op[k].dst;
-
-	*sx = false;
-	for (;;) {
-		const struct sem_op *op = &gr->op[k];
-		uint32_t j = k;
-
-		if (op->op == SEM_SX) {
-			if (zw == 8 && op->w < nw) {
-				*sx = true;
-				return op->w;
-			}
-			break;
-		}
-		if (zero_width(op) < zw)
-			zw = zero_width(op);
-		if (op->op != SEM_MOV || op->a < SEM_T0 || op->a > SEM_TLAST)
-			break;
-		do {
-			if (j == gr->in[i].op)
-				goto out;
-			j--;
-		} while ((gr->note[j].flags & GN_SLOT2) || !gr_is_value(&gr->op[j]) ||
-			 gr->op[j].dst != op->a);
-		k = j;
-	}
-out:
-	*sx = zw == 8 && nw == 8 && dst < SEM_NGPR && (gr->in[i].deref >> dst & 1);
-	return *sx ? GR_ADDR : zw < nw ? zw : nw;
-}
-
 uint32_t gr_ret_clobber(const struct gr *gr, uint32_t b)
 {
 	const struct an_block *ab = &gr->g->block[b];

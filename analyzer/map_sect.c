@@ -272,7 +272,8 @@ static void put_module(struct mw *w)
 		qsort(w->sect[MAP_OPAQUE].p, m->nopaque, sizeof(struct map_opaque), by_first);
 	add(&w->sect[MAP_SEGS], m->seg, m->nseg * sizeof(*m->seg));
 	for (uint32_t i = 0; i < m->nro; i++) {
-		struct map_rodata r = {m->ro[i].vaddr, m->ro[i].size, w->sect[MAP_ROBYTES].n};
+		struct map_rodata r = {m->ro[i].vaddr, m->ro[i].size, w->sect[MAP_ROBYTES].n,
+				       m->ro[i].addresses ? MAP_RO_ADDRESSES : 0, 0};
 
 		add(&w->sect[MAP_RODATA], &r, sizeof(r));
 		add(&w->sect[MAP_ROBYTES], m->ro[i].bytes, m->ro[i].size);

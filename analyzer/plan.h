@@ -109,12 +109,22 @@ enum {
 	GN_EA = 64, /* REC: base from a logged effective address */
 	GN_LOG = 128, /* result: the general register it defines is logged after the instruction */
 	GN_COUNT = 256, /* rep cmps, scas: the temporary that holds rcx afterwards; logged as rcx */
+	GN_NEARA = 512, /* a sum, or the address of a REC, is within 2^36 of a; */
+	GN_NEARB = 1024, /* of b */
 };
+struct gr_rng { /* a value: less than 2^zb; and fits into sb bits with sign */
+	uint8_t zb, sb;
+};
+#define GR_IDX(bits, scale) ((uint8_t)((bits) << 2 | (scale)))
+#define GR_IDX_BITS(idx) ((idx) >> 2)
+#define GR_IDX_SCALE(idx) ((idx)&3)
 struct gr_note {
 	uint16_t flags;
 	uint8_t base; /* SP_ENTRY or SP_ALIGN with GN_STACK */
 	uint8_t slot; /* LOAD, STORE: slot number or GR_NOSLOT */
 	uint8_t nw; /* GN_LOG: bytes of the register that are needed */
+	struct gr_rng rng; /* of the result: gr_range */
+	uint8_t idx; /* LEA: bounds of the scaled operand, 0 if there are none worth it */
 	int32_t off;
 };
 
@@ -140,12 +150,15 @@ struct gr_block {
 	struct gr_set out; /* needed at the end */
 	struct gr_set logneed; /* of gr_branches: what AT_BLOCK logs give */
 	struct gr_set know; /* unloggable things computable at the start */
-	uint16_t deref; /* general registers whose values at the start are proved addresses */
+	uint16_t deref; /* general registers whose values at the start are proved addresses; */
+	uint16_t derefwide; /* those with the help of gr_range */
 	uint16_t blklog; /* decision: general registers logged at the start if needed */
 	uint16_t blkforce; /* and those that have to be */
 	uint8_t ctl_log; /* branch or target is logged, not computed */
 	uint8_t ctl_can; /* condition or target is computable at all */
 	uint8_t stub; /* enum stub */
+	struct gr_rng rng[SEM_NGPR]; /* of the general registers at the start */
+	uint8_t nrange; /* how often that changed */
 	uint8_t visited, live; /* live: reached without a return of calls that do not (sp.c) */
 	uint32_t clob; /* call: general registers unknown after it */
 	uint8_t sp_base; /* rsp at the end, control's own push included: SP_ENTRY, SP_ALIGN, 0 unknown */
@@ -217,8 +230,12 @@ int sp_run(struct gr *gr);
 /* graph_know.c, graph_need.c, graph_branch.c. gr_branches turns branches that are known after a
  * gr_need into computed ones (ctl_log = 0); run gr_need again after it. */
 int gr_know(struct gr *gr);
+/* graph_range.c: after gr_open has clob */
+void gr_range(struct gr *gr);
+unsigned gr_zero_width(const struct sem_op *op); /* bytes of an op's result that can be other than zero */
 /* graph_deref.c: addresses are logged in GR_ADDR bytes */
 #define GR_ADDR 6
+#define GR_WIDE 512 /* sums with an index, in a group, that addresses are followed through */
 void gr_deref(struct gr *gr);
 uint32_t gr_entry_derefs(const struct gr *gr);
 unsigned gr_inwidth(const struct gr *gr, uint32_t b, unsigned r, unsigned nw, bool *sx);
@@ -228,7 +245,7 @@ int gr_branches(struct gr *gr);
 void gr_back_block(struct gr *gr, uint32_t b, struct gr_set *n, bool mark);
 void gr_out(struct gr *gr, uint32_t b, struct gr_set *n);
 /* bytes to log of the general register that op k of instruction i defines when nw bytes of it are
- * needed: 1, 2, 4, 8; *sx = the register is the sign extension of them */
+ * needed: 1, 2, 4, 6, 8; *sx = the register is the sign extension of them */
 unsigned gr_logwidth(const struct gr *gr, uint32_t i, uint32_t k, unsigned nw, bool *sx);
 /* operands of op k that matter when nw bytes of the result do, slots aside */
 int gr_op_uses(const struct gr *gr, uint32_t k, unsigned nw, struct gr_use u[4]);

@@ -19,10 +19,10 @@ enum av_kind {
 	AV_ALIGN,
 	AV_MOD,
 	AV_IMM,
-	AV_IDX /* module address c plus something */
+	AV_IDX /* module address c plus something: r, if not 0, bounds it (struct gr_note, idx) */
 };
 struct av {
-	uint8_t k, r; /* r: the entry register of AV_REG */
+	uint8_t k, r; /* r: the entry register of AV_REG, the bounds of AV_IDX */
 	int32_t c;
 };
 

@@ -84,12 +84,10 @@ static void note_frame(struct sp *sp, uint32_t k, struct av a, bool is_rec)
 		n->slot = slot(sp->gr, n->base, a.c, sp->gr->op[k].w);
 }
 
-static bool in_ro(const struct module *m, uint32_t vaddr, uint32_t w)
+/* the most that an index with these bounds adds */
+static uint64_t span(uint8_t idx)
 {
-	for (uint32_t i = 0; i < m->nro; i++)
-		if (vaddr >= m->ro[i].vaddr && vaddr - m->ro[i].vaddr + (uint64_t)w <= m->ro[i].size)
-			return true;
-	return false;
+	return ((1ull << GR_IDX_BITS(idx)) - 1) << GR_IDX_SCALE(idx);
 }
 
 /* note_const - a load from the module: read-only bytes at a constant address, or an entry of the
@@ -102,13 +100,15 @@ static void note_const(struct sp *sp, uint32_t i, uint32_t k, struct av a)
 	if (!sp->note)
 		return;
 	if (a.k == AV_MOD || (a.k == AV_IMM && !gr->m->pie)) {
-		if (in_ro(gr->m, (uint32_t)a.c, gr->op[k].w))
+		if (elf_ro(gr->m, (uint32_t)a.c, gr->op[k].w))
 			gr->note[k].flags |= GN_RO;
+	} else if (a.k == AV_IDX && a.r && elf_ro(gr->m, (uint32_t)a.c, span(a.r) + gr->op[k].w)) {
+		gr->note[k].flags |= GN_RO;
 	} else if (a.k == AV_IDX && b->table != AN_NONE) {
 		const struct an_table *t = &gr->g->table[b->table];
 
 		if (t->exact && t->vaddr == (uint32_t)a.c && t->entry_size == gr->op[k].w &&
-		    in_ro(gr->m, t->vaddr, t->entry_size))
+		    elf_ro(gr->m, t->vaddr, t->entry_size))
 			gr->note[k].flags |= GN_RO;
 	}
 }
@@ -198,8 +198,9 @@ static void do_group(struct sp *sp, uint32_t k)
 		sp->escape = true;
 }
 
-static struct av do_lea(struct sp *sp, const struct sem_op *op)
+static struct av do_lea(struct sp *sp, uint32_t k)
 {
+	const struct sem_op *op = &sp->gr->op[k];
 	struct av a = get(sp, op->a), b = get(sp, op->b);
 
 	if (op->b == SEM_NONE)
@@ -215,11 +216,11 @@ static struct av do_lea(struct sp *sp, const struct sem_op *op)
 		return taint;
 	}
 	if (a.k == AV_MOD && b.k == AV_OTHER)
-		return (struct av){AV_IDX, 0, (int32_t)(a.c + op->imm)};
+		return (struct av){AV_IDX, sp->gr->note[k].idx, (int32_t)(a.c + op->imm)};
 	if (b.k == AV_MOD && op->w == 0 && a.k == AV_OTHER)
 		return (struct av){AV_IDX, 0, (int32_t)(b.c + op->imm)};
 	if (a.k == AV_IMM && !sp->gr->m->pie)
-		return (struct av){AV_IDX, 0, (int32_t)(a.c + op->imm)};
+		return (struct av){AV_IDX, sp->gr->note[k].idx, (int32_t)(a.c + op->imm)};
 	return other;
 }
 
@@ -256,7 +257,7 @@ static struct av do_value(struct sp *sp, struct sp_state *s, uint32_t k)
 			return get(sp, op->a);
 		break;
 	case SEM_LEA:
-		return do_lea(sp, op);
+		return do_lea(sp, k);
 	case SEM_ADD:
 	case SEM_SUB:
 		return do_addsub(sp, op);

@@ -90,6 +90,8 @@ int map_check(const struct map *m, struct ptrace_error *e);
 const char *map_group_name(const struct map *m, uint32_t group);
 /* n read-only bytes at vaddr, NULL if the map has not all of them; *run = bytes from there on */
 const uint8_t *map_rodata(const struct map *m, uint64_t vaddr, size_t n, uint64_t *run);
+/* the word at vaddr, if it is an address in read-only memory: *v plus the load bias */
+bool map_roaddress(const struct map *m, uint64_t vaddr, uint64_t *v);
 
 /* ---- log.c: the stream of one thread ------------------------------------------------------ */
 

@@ -217,6 +217,8 @@ const uint8_t *map_rodata(const struct map *m, uint64_t vaddr, size_t n, uint64_
 	for (uint32_t i = 0; i < m->nro; i++) {
 		const struct map_rodata *r = &m->ro[i];
 
+		if (r->flags & MAP_RO_ADDRESSES)
+			break; /* they come last */
 		if (vaddr < r->vaddr || vaddr - r->vaddr > r->size || n > r->size - (vaddr - r->vaddr))
 			continue;
 		if (run)
@@ -224,4 +226,25 @@ const uint8_t *map_rodata(const struct map *m, uint64_t vaddr, size_t n, uint64_
 		return m->robytes + r->off + (vaddr - r->vaddr);
 	}
 	return NULL;
+}
+
+bool map_roaddress(const struct map *m, uint64_t vaddr, uint64_t *v)
+{
+	const struct map_rodata *r;
+	uint32_t lo = 0, hi = m->nro;
+
+	while (lo < hi) { /* the first of them that ends behind vaddr */
+		uint32_t mid = lo + (hi - lo) / 2;
+
+		r = &m->ro[mid];
+		if (!(r->flags & MAP_RO_ADDRESSES) || r->vaddr + (uint64_t)r->size <= vaddr)
+			lo = mid + 1;
+		else
+			hi = mid;
+	}
+	r = &m->ro[lo];
+	if (lo == m->nro || vaddr < r->vaddr || (vaddr - r->vaddr) % 8 || r->size - (vaddr - r->vaddr) < 8)
+		return false;
+	memcpy(v, m->robytes + r->off + (vaddr - r->vaddr), 8);
+	return true;
 }

@@ -61,7 +61,9 @@ int map_check(const struct map *m, struct ptrace_error *e)
 		if (!map_begins(m, m->site[i].ops))
 			return bad(m, e, "site", i);
 	for (uint32_t i = 0; i < m->nro; i++)
-		if (m->ro[i].off > m->nrobytes || m->ro[i].size > m->nrobytes - m->ro[i].off)
+		if (m->ro[i].off > m->nrobytes || m->ro[i].size > m->nrobytes - m->ro[i].off ||
+		    (i && (m->ro[i - 1].flags & MAP_RO_ADDRESSES) &&
+		     (!(m->ro[i].flags & MAP_RO_ADDRESSES) || m->ro[i].vaddr < m->ro[i - 1].vaddr)))
 			return bad(m, e, "read-only data", i);
 	if (m->nstrings && m->strings[m->nstrings - 1])
 		return err_set(e, PTRACE_BAD, "%s: the names are not terminated", m->path);

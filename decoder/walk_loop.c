@@ -113,6 +113,10 @@ static int load_ro(struct walker *w, uint64_t addr, unsigned n, uint64_t *v)
 			memcpy(v, b, n);
 			return 0;
 		}
+		if (n == 8 && map_roaddress(m->map, addr - m->bias, v)) {
+			*v += m->bias;
+			return 0;
+		}
 	}
 	if (mem_load(w->mem, addr, n, v))
 		return 0;
@@ -205,7 +209,7 @@ h_GENERIC:
 h_LOGSX6:
 	NEED(6);
 	v = READ(uint32_t);
-	r[pc->dst] = v | (uint64_t)(int64_t)READ(int16_t) << 32;
+	r[pc->dst] = sem_address(v | (uint64_t)READ(uint16_t) << 32);
 	NEXT;
 
 h_REC:

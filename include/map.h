@@ -189,8 +189,10 @@ enum {
 
 struct map_rodata {
 	uint32_t vaddr, size;
-	uint64_t off;
-}; /* off into MAP_ROBYTES */
+	uint64_t off; /* into MAP_ROBYTES */
+	uint32_t flags, zero;
+}; /* those with flags after those without, ascending */
+enum { MAP_RO_ADDRESSES = 1 }; /* eight-byte link-time addresses: in memory the load bias is added to each */
 
 struct map_seg {
 	uint64_t off, filesz, memsz;

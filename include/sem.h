@@ -159,7 +159,7 @@ enum sem_code {
 
 	/* --- the log (only in maps). imm = enum sem_why --- */
 	SEM_LOG, /* dst = next w bytes of the stream, zero-extended */
-	SEM_LOGSX, /* dst = next w bytes, sign-extended to 64; w may also be 6: an address */
+	SEM_LOGSX, /* dst = next w bytes, sign-extended to 64; w may also be 6: sem_address() of them */
 
 	/* --- access records ---
 	   Address = a + (b << w) + disp. dst = SEM_RECDST(size, kind). imm = SEM_RECIMM(disp, ip):

@@ -100,6 +100,13 @@ static inline void sem_srcs(const struct sem_op *o, uint16_t src[3])
 		src[0] = src[1] = SEM_NONE;
 }
 
+/* The 64 bits of an address, or of something near one, from its low 48: from -2^46 up. User addresses are not
+ * negative and below 2^47; what is up to 2^46 away from one on either side is told apart. */
+static inline uint64_t sem_address(uint64_t low)
+{
+	return ((low + (1ull << 46)) & ((1ull << 48) - 1)) - (1ull << 46);
+}
+
 static inline uint64_t sem_fr_szp(uint64_t r, unsigned w)
 {
 	r &= sem_mask(w);

@@ -95,10 +95,10 @@ static uint64_t *word(uint64_t a, bool make)
 	return &mem_val[i];
 }
 
-/* all addresses of this machine are canonical */
+/* the addresses of this machine are those that six bytes of the log give */
 static uint64_t canon(uint64_t a)
 {
-	return (uint64_t)((int64_t)(a << 16) >> 16);
+	return sem_address(a);
 }
 
 static uint64_t load(uint64_t at, unsigned w)
@@ -232,7 +232,7 @@ static void write_log(const struct an_insn *ai, const struct plan_log *l)
 
 	switch (l->what) {
 	case LOG_REG:
-		if (l->w == 6) /* it is about to be used as an address, which is canonical */
+		if (l->w == 6) /* it is about to be used as an address, or near one */
 			R[l->reg] = canon(R[l->reg]);
 		put(&R[l->reg], l->w);
 		break;

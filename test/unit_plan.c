@@ -54,6 +54,17 @@ FN(t_tls, "mov %fs:0,%rax\n mov -8(%rax),%eax\n ret");
 FN(t_hint, "mov (%rdi),%rax\n prefetcht0 (%rax)\n ret");
 FN(t_stepped, "mov %rdi,%rax\n add $16,%rax\n lea 8(%rax),%rcx\n mov (%rcx),%ecx\n mov (%rdi),%eax\n ret");
 FN(t_below, "mov -4104(%rdi),%eax\n mov -4112(%rdi),%ecx\n ret");
+FN(t_near, "mov %esi,%esi\n mov (%rdi,%rsi,8),%eax\n mov 8(%rdi,%rsi,8),%edx\n lea (%rsi,%rsi,2),%rcx\n mov "
+	   "16(%rdi,%rcx),%edx\n ret");
+FN(t_far, "mov (%rdi,%rsi,8),%eax\n mov (%rdi,%rsi,4),%eax\n mov (%rdi,%rsi,2),%eax\n ret");
+FN(t_plus, "lea (%rdi,%rsi),%rax\n mov (%rax),%ecx\n lea (%rdi,%rsi,8),%rax\n mov (%rax),%ecx\n lea "
+	   "(%rdi,%rsi,4),%rax\n mov (%rax),%ecx\n ret");
+FN(t_capped, ".data\nt_var: .quad 5\n.previous\n mov t_var(%rip),%rax\n cmp $200,%rax\n ja 1f\n lea "
+	     "t_var(%rip),%rcx\n mov (%rcx,%rax),%edx\n mov (%rcx,%rax,2),%edx\n1: ret");
+FN(t_signed, "mov t_var(%rip),%rax\n cmp $200,%rax\n jg 1f\n lea t_var(%rip),%rcx\n mov (%rcx,%rax),%edx\n "
+	     "mov (%rcx,%rax,2),%edx\n1: ret");
+FN(t_phi, "movzbl (%rdi),%eax\n test %esi,%esi\n je 1f\n movzbl 1(%rdi),%eax\n and $15,%eax\n1: mov "
+	  "8(%rdi,%rax),%ecx\n mov 16(%rdi,%rax,8),%ecx\n ret");
 FN(t_late, "push %rbx\n mov %rdi,%rbx\n call puts@plt\n mov (%rbx),%eax\n mov 8(%rbx),%eax\n pop %rbx\n ret");
 FN(t_die, "1: movl $0,(%rdi)\n jmp 1b");
 FN(t_dies, "test %esi,%esi\n js 2f\n push %rbx\n mov (%rdi),%ebx\n cmp $1,%ebx\n je 1f\n pop %rbx\n ret\n1: "
@@ -65,10 +76,10 @@ static const struct {
 	const char *name, *fn, *want;
 } test[] = {
 	{"list", t_list, "B rdi:6s C ; needs jcc=0/1"},
-	{"byte index", t_byte, "E rsi:8 E rdi:6s A rax:1 ; needs rsi rdi jcc=0/0"},
+	{"byte index", t_byte, "E rsi:6s E rdi:6s A rax:1 ; needs rsi rdi jcc=0/0"},
 	{"sign-extended index", t_sign, "E rdi:6s X ; needs rdi jcc=0/0"},
 	{"counted loop", t_count, "E rdi:8 ; needs rdi jcc=1/0"},
-	{"loop to an argument", t_bound, "E rsi:4 E rdi:8 ; needs rsi rdi jcc=1/0"},
+	{"loop to an argument", t_bound, "E rsi:4 E rdi:6s ; needs rsi rdi jcc=1/0"},
 	{"branch on memory", t_branch, "E rdi:6s C ; needs rdi jcc=0/1"},
 	{"spill and reload", t_spill, "E rdi:6s ; needs rdi jcc=0/0 slot"},
 	{"spill partly overwritten", t_narrow, "A rax:6s ; needs jcc=0/0"},
@@ -88,11 +99,17 @@ static const struct {
 	{"rep count", t_rep, "E rsi:4 E rdi:8 ; needs rsi rdi jcc=0/0"},
 	{"repne count", t_scan, "E rdi:8 A rcx:8 ; needs rdi jcc=0/0"},
 	{"read-only word", t_ro, "X ; needs jcc=0/0"},
-	{"setcc index", t_flags, "E rdx:8 A rax:1 ; needs rdx jcc=0/0"},
+	{"setcc index", t_flags, "E rdx:6s A rax:1 ; needs rdx jcc=0/0"},
 	{"thread pointer", t_tls, "; needs jcc=0/0"},
 	{"a prefetch proves nothing", t_hint, "E rdi:6s A rax:8 ; needs rdi jcc=0/0"},
 	{"address after steps", t_stepped, "E rdi:6s ; needs rdi jcc=0/0"},
-	{"base above the address space", t_below, "E rdi:8 ; needs rdi jcc=0/0"},
+	{"base above the address space", t_below, "E rdi:6s ; needs rdi jcc=0/0"},
+	{"base of a 32-bit index", t_near, "E rsi:4 E rdi:6s ; needs rsi rdi jcc=0/0"},
+	{"base of a 64-bit index", t_far, "E rsi:8 E rdi:8 ; needs rsi rdi jcc=0/0"},
+	{"pointer plus a 64-bit value", t_plus, "E rsi:8 E rdi:8 ; needs rsi rdi jcc=0/0"},
+	{"index below a constant", t_capped, "C B rax:1 ; needs jcc=0/1"},
+	{"index compared by sign only", t_signed, "C B rax:8 ; needs jcc=0/1"},
+	{"small on both ways", t_phi, "E rdi:6s C B rax:1 ; needs rdi jcc=0/1"},
 	{"used as address after a call", t_late, "B rbx:6s ; needs jcc=0/0"},
 	{"another frame behind a call that does not return", t_dies, "C B rdi:6s C ; needs jcc=0/2"},
 	{"system call", t_sys, "B r11:6s X ; needs jcc=0/0"},

@@ -104,7 +104,7 @@ static struct map *build(uint8_t **keep)
 		{MAP_ROBYTES, rodata, sizeof(rodata)}, {MAP_STRINGS, "", 1},
 		{MAP_INSNLEN, rodata, sizeof(rodata)},
 	};
-	struct map_rodata ro = {0x9000, sizeof(rodata), 0};
+	struct map_rodata ro = {.vaddr = 0x9000, .size = sizeof(rodata)};
 	struct map_head h = {.magic = MAP_MAGIC, .version = MAP_VERSION, .nsites = nsite};
 	uint8_t *b = calloc(1, 1 << 16);
 	struct map *m = calloc(1, sizeof(*m));

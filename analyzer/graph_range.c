@@ -1,0 +1,412 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * graph_range.c - forward: how many bits a value can have
+ *
+ * For each general register at each block's start, and for the result of each op: the value is less than
+ * 2^z (no sign), and fits into s bits with sign. Loads extend, masks and shifts cut off, a comparison
+ * with a constant bounds what it lets through. From this follow
+ *
+ *   - the bytes a log takes (gr_logwidth, gr_inwidth);
+ *   - which operand of an addition can be an address: the one whose other operand is small (GN_NEARA,
+ *     GN_NEARB; graph_deref.c).
+ *
+ * A least fixpoint from "no value yet" up; bounds that keep growing in a loop are rounded up.
+ */
+#include "plan.h"
+
+#define NEAR 36 /* bits of what is small: 32-bit index, scaled by 8, and a carry */
+#define IDX 20 /* bits of an index into a table of read-only memory */
+#define ROUNDS 4 /* visits of a block before bounds are rounded up */
+
+static const struct gr_rng any = {64, 64};
+
+static unsigned least(unsigned a, unsigned b)
+{
+	return a < b ? a : b;
+}
+
+static unsigned most(unsigned a, unsigned b)
+{
+	return a > b ? a : b;
+}
+
+static struct gr_rng make(unsigned z, unsigned s)
+{
+	z = least(z, 64);
+	return (struct gr_rng){(uint8_t)z, (uint8_t)least(least(s, z + 1), 64)};
+}
+
+static struct gr_rng unsig(unsigned z)
+{
+	return make(z, 64);
+}
+
+static struct gr_rng constant(int64_t c)
+{
+	uint64_t m = (uint64_t)(c < 0 ? ~c : c);
+
+	return make(c < 0 ? 64
+		    : m	  ? 64 - (unsigned)__builtin_clzll(m)
+			  : 0,
+		    (m ? 64 - (unsigned)__builtin_clzll(m) : 0) + 1);
+}
+
+static struct gr_rng get(const struct gr_rng *r, unsigned reg)
+{
+	return reg == SEM_NONE ? (struct gr_rng){0, 1} : reg < 64 ? r[reg] : any;
+}
+
+/* the second operand: b or imm, of which w bytes count */
+static struct gr_rng second(const struct gr_rng *r, const struct sem_op *op)
+{
+	return op->b == SEM_NONE ? constant(op->imm) : get(r, op->b);
+}
+
+static struct gr_rng join(struct gr_rng a, struct gr_rng b)
+{
+	return (struct gr_rng){(uint8_t)most(a.zb, b.zb), (uint8_t)most(a.sb, b.sb)};
+}
+
+static struct gr_rng sum(struct gr_rng a, struct gr_rng b, unsigned w)
+{
+	unsigned z = a.zb == 0 ? b.zb : b.zb == 0 ? a.zb : most(a.zb, b.zb) + 1;
+	unsigned s = most(a.sb, b.sb) + 1;
+
+	if (w == 8)
+		return z < 64 ? make(z, s) : make(64, s);
+	return unsig(least(z, 8 * w));
+}
+
+static struct gr_rng scaled(struct gr_rng a, unsigned n)
+{
+	return make(a.zb ? a.zb + n : 0, a.sb + n);
+}
+
+static struct gr_rng shifted(const struct gr_rng *r, const struct sem_op *op)
+{
+	struct gr_rng a = get(r, op->a);
+	unsigned z = least(a.zb, 8u * op->w), n = (unsigned)op->imm & (op->w == 8 ? 63 : 31);
+
+	if (op->op == SEM_SHR)
+		return unsig(op->b != SEM_NONE ? z : z > n ? z - n : 0);
+	if (op->op == SEM_SAR && z < 8u * op->w) /* no sign bit */
+		return unsig(op->b != SEM_NONE ? z : z > n ? z - n : 0);
+	if (op->op == SEM_SAR && op->w == 8)
+		return make(64, op->b != SEM_NONE ? a.sb : a.sb > n ? a.sb - n : 1);
+	if (op->op == SEM_SHL && op->b == SEM_NONE)
+		return unsig(least(z + n, 8u * op->w));
+	return unsig(8u * op->w);
+}
+
+/* what an op gives */
+static struct gr_rng result(const struct gr *gr, uint32_t k, const struct gr_rng *r)
+{
+	const struct sem_op *op = &gr->op[k];
+	struct gr_rng a = get(r, op->a), b = second(r, op);
+	unsigned w8 = 8u * op->w;
+
+	switch (op->op) {
+	case SEM_IMM:
+		return constant(op->imm);
+	case SEM_MODADDR:
+		return unsig(47); /* below the end of user addresses */
+	case SEM_MOV:
+		return a.zb <= w8 ? a : unsig(w8);
+	case SEM_SX:
+		return a.zb < w8 ? a : make(64, least(a.sb, w8));
+	case SEM_EXTH:
+		return unsig(8);
+	case SEM_INS:
+		return unsig(most(a.zb, w8));
+	case SEM_INSH:
+		return unsig(most(a.zb, 16));
+	case SEM_LEA:
+		b = get(r, op->b);
+		return sum(sum(a, op->b == SEM_NONE ? constant(0) : scaled(b, op->w), 8), constant(op->imm),
+			   8);
+	case SEM_ADD:
+		return sum(a, b, op->w);
+	case SEM_SUB:
+		return op->w == 8 ? make(64, most(a.sb, b.sb) + 1) : unsig(w8);
+	case SEM_AND:
+		return unsig(least(least(a.zb, b.zb), w8));
+	case SEM_OR:
+	case SEM_XOR:
+		return op->w == 8 && most(a.zb, b.zb) == 64 ? make(64, most(a.sb, b.sb))
+							    : unsig(least(most(a.zb, b.zb), w8));
+	case SEM_SHL:
+	case SEM_SHR:
+	case SEM_SAR:
+		return shifted(r, op);
+	case SEM_MUL:
+		return unsig(least(least(a.zb, w8) + least(b.zb, w8), w8));
+	case SEM_UDIV:
+		return unsig(w8);
+	case SEM_UREM:
+		return unsig(least(b.zb, w8));
+	case SEM_COND:
+	case SEM_CMPEQ:
+		return unsig(1);
+	case SEM_TZCNT:
+	case SEM_LZCNT:
+	case SEM_POPCNT:
+		return unsig(7);
+	case SEM_BZHI:
+		return unsig(least(a.zb, 64));
+	case SEM_SEL:
+		return join(a, get(r, op->b));
+	case SEM_LOAD:
+		return unsig(w8);
+	default:
+		return op->dst < SEM_NGPR || op->dst >= SEM_T0 ? unsig(8 * gr_zero_width(op)) : any;
+	}
+}
+
+static bool near(const struct gr_rng *r, unsigned reg, unsigned scale)
+{
+	return reg < 64 && least(r[reg].zb + 1u, r[reg].sb) + scale <= NEAR;
+}
+
+/* Which operand of a sum is an address if the sum is one? */
+static uint16_t near_operands(const struct sem_op *op, const struct gr_rng *r)
+{
+	unsigned scale = op->op == SEM_ADD ? 0 : op->w;
+	uint16_t f = 0;
+
+	if (op->b == SEM_NONE || (op->op == SEM_ADD && op->w != 8) ||
+	    (op->op != SEM_ADD && op->op != SEM_LEA && op->op != SEM_REC))
+		return 0;
+	if (near(r, op->b, scale))
+		f |= GN_NEARA;
+	if (scale == 0 && near(r, op->a, 0))
+		f |= GN_NEARB;
+	return f;
+}
+
+/* bytes of an op's result that can be other than zero, from its code alone */
+unsigned gr_zero_width(const struct sem_op *op)
+{
+	switch (op->op) {
+	case SEM_COND:
+	case SEM_CMPEQ:
+		return 1;
+	case SEM_CRC32: /* w is the data's */
+		return 4;
+	case SEM_INS:
+	case SEM_INSH:
+	case SEM_LEA:
+	case SEM_SEL:
+	case SEM_UNK:
+	case SEM_IMM:
+	case SEM_MODADDR:
+	case SEM_SX:
+	case SEM_BEXTR:
+	case SEM_BZHI:
+	case SEM_BSF:
+	case SEM_BSR:
+		return 8;
+	default:
+		return op->w ? op->w : 8;
+	}
+}
+
+struct range {
+	struct gr *gr;
+	struct gr_rng r[64];
+	uint32_t wide; /* sums with an index, so far */
+	bool note;
+};
+
+static void run_block(struct range *g, uint32_t bi)
+{
+	struct gr *gr = g->gr;
+	const struct an_block *b = &gr->g->block[bi];
+
+	memcpy(g->r, gr->b[bi].rng, sizeof(gr->b[bi].rng));
+	for (uint32_t i = b->first; i < b->first + b->n; i++)
+		for (uint32_t k = gr->in[i].op; k < gr->in[i + 1].op; k++) {
+			const struct sem_op *op = &gr->op[k];
+			struct gr_note *n = &gr->note[k];
+			uint16_t near;
+
+			if (n->flags & GN_SLOT2)
+				continue;
+			if (g->note) {
+				if (op->op == SEM_LEA && op->b < 64 && g->r[op->b].zb <= IDX)
+					n->idx = GR_IDX(g->r[op->b].zb, op->w);
+				near = near_operands(op, g->r);
+				if (near && g->wide++ < GR_WIDE)
+					n->flags |= near;
+			}
+			if (!gr_is_value(op) || op->dst >= 64)
+				continue;
+			g->r[op->dst] = result(gr, k, g->r);
+			n->rng = g->r[op->dst];
+		}
+}
+
+/* what a comparison at the end of block b lets through: reg of g->r on the way with the outcome `taken` */
+static void bound(struct range *g, uint32_t bi, bool taken)
+{
+	const struct gr *gr = g->gr;
+	const struct an_block *b = &gr->g->block[bi];
+	uint32_t last = b->first + b->n - 1, first = gr->in[b->first].op;
+	uint8_t cc = gr->in[last].cc;
+	uint32_t written = 0;
+	unsigned z;
+
+	if (gr_flow(gr, bi) != FLOW_JCC || cc > 7)
+		return;
+	for (uint32_t k = gr->in [last + 1].op; k-- > first;) {
+		const struct sem_op *op = &gr->op[k];
+
+		if ((gr->note[k].flags & GN_SLOT2) || !gr_is_value(op))
+			continue;
+		if (op->dst == SEM_FC || op->dst == SEM_FR) {
+			if (op->dst == SEM_FR)
+				continue; /* of the same instruction, unless it sets no FC */
+			if (op->op != SEM_FC_SUB || op->a >= SEM_NGPR || (written >> op->a & 1))
+				return;
+			if (op->w < 8 && g->r[op->a].zb > 8u * op->w)
+				return;
+			if (op->b == SEM_NONE) {
+				if (op->imm < 0)
+					return;
+				z = constant(op->imm).zb;
+			} else if (op->b < SEM_NGPR && !(written >> op->b & 1)) {
+				z = g->r[op->b].zb;
+			} else {
+				return;
+			}
+			/* b, be: below when taken; ae, a: when not */
+			if ((cc == 2 || cc == 6) ? taken : (cc == 3 || cc == 7) ? !taken : false)
+				g->r[op->a] = make(least(g->r[op->a].zb, z), g->r[op->a].sb);
+			return;
+		}
+		if (op->dst < SEM_NGPR)
+			written |= 1u << op->dst;
+	}
+}
+
+/* round up what keeps growing */
+static uint8_t widen(unsigned bits)
+{
+	return bits <= 8 ? 8 : bits <= 16 ? 16 : bits <= 32 ? 32 : bits <= 46 ? 46 : 64;
+}
+
+static bool arrive(struct range *g, uint32_t to, uint32_t lost)
+{
+	struct gr_block *b;
+	bool ch = false;
+
+	if (to == AN_NONE)
+		return false;
+	b = &g->gr->b[to];
+	for (int r = 0; r < SEM_NGPR; r++) {
+		struct gr_rng n = join(b->rng[r], lost >> r & 1 ? any : g->r[r]);
+
+		if (n.zb == b->rng[r].zb && n.sb == b->rng[r].sb)
+			continue;
+		if (b->nrange > ROUNDS)
+			n = (struct gr_rng){n.zb > b->rng[r].zb ? widen(n.zb) : n.zb,
+					    n.sb > b->rng[r].sb ? widen(n.sb) : n.sb};
+		b->rng[r] = n;
+		ch = true;
+	}
+	if (!b->nrange || ch) {
+		b->nrange += b->nrange < 255;
+		b->visited = 1;
+		return true;
+	}
+	return false;
+}
+
+static bool leave(struct range *g, uint32_t bi)
+{
+	const struct gr *gr = g->gr;
+	const struct an_block *b = &gr->g->block[bi];
+	uint8_t flow = gr_flow(gr, bi);
+	struct gr_rng keep[64];
+	uint32_t lost = 0;
+	bool ch;
+
+	if (flow == FLOW_CALL || flow == FLOW_ICALL)
+		lost = gr->b[bi].clob | GR_CALLER_SAVED;
+	else if (flow == FLOW_SYSCALL)
+		lost = 1u << SEM_RAX | 1u << SEM_RCX | 1u << SEM_R11;
+	memcpy(keep, g->r, sizeof(keep));
+	bound(g, bi, true);
+	ch = arrive(g, b->succ[0], lost);
+	memcpy(g->r, keep, sizeof(keep));
+	bound(g, bi, false);
+	ch |= arrive(g, b->succ[1], lost);
+	memcpy(g->r, keep, sizeof(keep));
+	if (b->table != AN_NONE)
+		for (uint32_t k = 0; k < gr->g->table[b->table].ntarget; k++)
+			ch |= arrive(g, gr->g->table[b->table].target[k], lost);
+	return ch;
+}
+
+/* Control comes in with nothing known here. */
+static bool open_block(const struct gr *gr, uint32_t i)
+{
+	const struct an_block *b = &gr->g->block[i];
+
+	return (b->flags & (AN_B_ENTRY | AN_B_LANDING | AN_B_TWICE | AN_B_ANYTARGET)) || !b->npred ||
+	       gr->b[i].stub == STUB_RESYNC || gr->b[i].stub == STUB_ENTRY;
+}
+
+void gr_range(struct gr *gr)
+{
+	struct range g = {.gr = gr};
+	uint32_t nb = gr->g->nblock;
+	bool again = true;
+
+	for (int r = 0; r < 64; r++)
+		g.r[r] = any;
+	for (uint32_t i = 0; i < nb; i++) {
+		gr->b[i].visited = gr->b[i].nrange = open_block(gr, i);
+		memset(gr->b[i].rng, gr->b[i].visited ? 64 : 0, sizeof(gr->b[i].rng));
+	}
+	while (again) {
+		again = false;
+		for (uint32_t i = 0; i < nb; i++) {
+			if (!gr->b[i].visited)
+				continue;
+			gr->b[i].visited = 0;
+			run_block(&g, i);
+			again |= leave(&g, i);
+		}
+	}
+	g.note = true;
+	for (uint32_t i = 0; i < nb; i++) {
+		if (!gr->b[i].nrange) /* a cycle nothing leads to */
+			memset(gr->b[i].rng, 64, sizeof(gr->b[i].rng));
+		run_block(&g, i);
+	}
+}
+
+/* bytes to log of a value when nw are needed; address: proved to be one. *sx: as LOG_SX reads it */
+static unsigned width(struct gr_rng r, unsigned nw, bool address, bool *sx)
+{
+	unsigned z = r.zb <= 8 ? 1 : r.zb <= 16 ? 2 : r.zb <= 32 ? 4 : 8;
+	unsigned s = r.sb <= 8 ? 1 : r.sb <= 16 ? 2 : r.sb <= 32 ? 4 : 8;
+
+	/* what GR_ADDR bytes give: sem.h */
+	if (s == 8 && (address || r.zb <= 47 || r.sb <= 47))
+		s = GR_ADDR;
+	*sx = s < z && s < nw;
+	return *sx ? s : least(z, nw);
+}
+
+unsigned gr_logwidth(const struct gr *gr, uint32_t i, uint32_t k, unsigned nw, bool *sx)
+{
+	unsigned dst = gr->op[k].dst;
+
+	return width(gr->note[k].rng, nw, dst < SEM_NGPR && (gr->in[i].deref >> dst & 1), sx);
+}
+
+unsigned gr_inwidth(const struct gr *gr, uint32_t bi, unsigned r, unsigned nw, bool *sx)
+{
+	return width(gr->b[bi].rng[r], nw, gr->b[bi].deref >> r & 1, sx);
+}
