@@ -98,7 +98,8 @@ bool map_roaddress(const struct map *m, uint64_t vaddr, uint64_t *v);
 #define LOG_MIN 512 /* bytes log_need can be asked for at most: the widest group of logs */
 
 struct log;
-struct log *log_open(const char *path, uint32_t pid, uint32_t tid, struct ptrace_error *e);
+/* follow: the process has ended; wait for what ptrace-collect has not written yet */
+struct log *log_open(const char *path, uint32_t pid, uint32_t tid, bool follow, struct ptrace_error *e);
 struct log *log_mem(const uint8_t *bytes, size_t n, bool clean); /* for tests; copies */
 void log_close(struct log *l);
 void log_limit(struct log *l, uint64_t pos); /* the stream ends there; before the first log_need */
@@ -137,6 +138,7 @@ struct proc {
 	struct start *start; /* NULL if there is none */
 	struct modrec *mod;
 	uint32_t nmod;
+	bool ended; /* proc.json knows how it ended */
 	char *stop; /* how it ended when not by itself, from proc.json; or NULL */
 	bool async; /* stopped between marks (stop.bin): the stream is good up to lp_pos */
 	struct run_stop_state stop_at; /* if async */

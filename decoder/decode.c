@@ -50,7 +50,7 @@ int decode_thread(struct ptrace_run *r, uint32_t i, const struct walk_opts *o, w
 	struct ptrace_error e = {0};
 	uint64_t before = st->accesses;
 	double start = now();
-	struct log *log = log_open(t->path, t->pub.pid, t->pub.tid, &e);
+	struct log *log = log_open(t->path, t->pub.pid, t->pub.tid, t->proc->ended, &e);
 	int rc;
 
 	memset(res, 0, sizeof(*res));

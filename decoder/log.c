@@ -15,12 +15,14 @@
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <unistd.h>
 #include <xxhash.h>
 #include <zstd.h>
 #include "dec.h"
 
 #define NSLOT 4
+#define POLL_US 2000
 #define MAX_CHUNK (64u << 20) /* no writer makes larger ones; bounds what a damaged head can ask for */
 
 struct slot {
@@ -36,6 +38,7 @@ struct log {
 	uint8_t *disk;
 	size_t disk_cap;
 	uint64_t file_pos, seq, next;
+	bool follow; /* wait for what is not written yet */
 	/* shared, under lock */
 	pthread_mutex_t lock;
 	pthread_cond_t change;
@@ -61,9 +64,21 @@ static int bad(struct log *l, const char *fmt, uint64_t a, uint64_t b)
 	return -1;
 }
 
+/* Is ptrace-collect still at it? It holds a lock on the log while it is. */
+static bool more_to_come(struct log *l)
+{
+	if (!l->follow)
+		return false;
+	if (flock(l->fd, LOCK_SH | LOCK_NB) && errno == EWOULDBLOCK)
+		return true;
+	l->follow = false;
+	return false;
+}
+
 /* reads n bytes at pos; 1 done, 0 the file ends before, -1 error */
 static int read_at(struct log *l, uint64_t pos, void *buf, size_t n)
 {
+	bool more = true;
 	size_t got = 0;
 
 	while (got < n) {
@@ -71,6 +86,13 @@ static int read_at(struct log *l, uint64_t pos, void *buf, size_t n)
 
 		if (k < 0 && errno == EINTR)
 			continue;
+		if (!k && more) { /* once more after it has gone: it may have written meanwhile */
+			more = more_to_come(l);
+			if (more)
+				usleep(POLL_US);
+			if (!__atomic_load_n(&l->quit, __ATOMIC_RELAXED))
+				continue;
+		}
 		if (k < 0) {
 			char what[100];
 
@@ -198,12 +220,13 @@ static struct log *log_new(const char *name)
 	return l;
 }
 
-struct log *log_open(const char *path, uint32_t pid, uint32_t tid, struct ptrace_error *e)
+struct log *log_open(const char *path, uint32_t pid, uint32_t tid, bool follow, struct ptrace_error *e)
 {
 	struct log *l = log_new(path);
 
 	l->pid = pid;
 	l->tid = tid;
+	l->follow = follow;
 	l->fd = open(path, O_RDONLY | O_CLOEXEC);
 	if (l->fd < 0) {
 		err_set(e, PTRACE_BAD, "cannot open %s: %s", path, strerror(errno));

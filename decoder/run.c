@@ -253,7 +253,7 @@ static void open_proc(struct ptrace_run *r, const char *name, uint32_t pid, uint
 {
 	struct proc *p = xcalloc(1, sizeof(*p));
 	struct ptrace_error e = {0};
-	char *path, *text;
+	char *path, *text, end[40];
 
 	p->run = r;
 	p->dir = xprintf("%s/%s", r->dir, name);
@@ -263,6 +263,7 @@ static void open_proc(struct ptrace_run *r, const char *name, uint32_t pid, uint
 	r->proc[r->nproc++] = p;
 	path = xprintf("%s/proc.json", p->dir);
 	text = read_text(path);
+	p->ended = text && json_get(text, "end", end, sizeof(end));
 	p->stop = how_ended(text);
 	free(text);
 	free(path);

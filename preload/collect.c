@@ -8,6 +8,10 @@
  *
  *   traced thread ── head++ ──▶ ring ──▶ work_drain() ── tail++ ──▶ traced thread may reuse it
  *
+ * When everything is out of the ring and it takes longer to compress what still waits, the process is
+ * let go (`done`) and that goes on behind it. A lock on the log (flock(2)) tells readers that more is
+ * coming.
+ *
  * When a write fails it says so in the ring, and goes on freeing chunks so that the program
  * never hangs; the runtime stops tracing at its next slow path.
  */
@@ -29,6 +33,7 @@
 
 #define RING_FD 3
 #define POLL_MS 50
+#define PATIENCE_MS 100 /* a process that ends waits so long for its log to be complete */
 
 /* the kernel walks this when the process dies (set_robust_list(2)) */
 static struct robust_list_head robust;
@@ -127,7 +132,8 @@ static int codec_of(const char *name)
 
 static int usage(FILE *f, int status)
 {
-	fputs("usage: ptrace-collect --run DIR --proc DIR --live DIR --compress lz4|zstd|none [--root]\n"
+	fputs("usage: ptrace-collect --run DIR --proc DIR --live DIR --compress lz4|zstd|none\n"
+	      "       [--spool BYTES] [--root]\n"
 	      "Started by libptrace_rt.so; takes its log to disk. See ptrace-collect(1).\n",
 	      f);
 	return status;
@@ -136,13 +142,10 @@ static int usage(FILE *f, int status)
 static int options(struct collect *c, int argc, char **argv)
 {
 	static const struct option opt[] = {
-		{"run", 1, NULL, 'r'},
-		{"proc", 1, NULL, 'p'},
-		{"live", 1, NULL, 'l'},
-		{"compress", 1, NULL, 'c'},
-		{"root", 0, NULL, 'R'},
-		{"help", 0, NULL, 'h'},
-		{0},
+		{"run", 1, NULL, 'r'},	 {"proc", 1, NULL, 'p'},
+		{"live", 1, NULL, 'l'},	 {"compress", 1, NULL, 'c'},
+		{"spool", 1, NULL, 's'}, {"root", 0, NULL, 'R'},
+		{"help", 0, NULL, 'h'},	 {0},
 	};
 	const char *proc = NULL;
 	int o;
@@ -163,6 +166,9 @@ static int options(struct collect *c, int argc, char **argv)
 		case 'c':
 			c->codec = codec_of(optarg);
 			break;
+		case 's':
+			c->spool = strtoull(optarg, NULL, 10);
+			break;
 		case 'R':
 			c->root = true;
 			break;
@@ -179,15 +185,27 @@ static int options(struct collect *c, int argc, char **argv)
 	return c->run_fd < 0 || c->proc_fd < 0 ? errno : 0;
 }
 
+static void let_go(struct collect *c)
+{
+	__atomic_store_n(&c->ring->done, 1, __ATOMIC_RELEASE);
+	futex_wake(&c->ring->done);
+}
+
 static void finish(struct collect *c, enum fate fate)
 {
 	drain_last(c, fate == FATE_GONE && c->ring->state != RING_EXIT);
 	if (c->ring->state == RING_STOP && c->ring->stop.magic == RUN_STOP_MAGIC)
 		json_stop(c);
-	json_proc(c, true);
-	json_run(c, true);
-	__atomic_store_n(&c->ring->done, 1, __ATOMIC_RELEASE);
-	futex_wake(&c->ring->done);
+	json_proc(c, JSON_ENDED);
+	if (!work_finish(PATIENCE_MS)) {
+		let_go(c);
+		while (!work_finish(1000))
+			;
+	}
+	json_proc(c, JSON_FINAL);
+	json_run(c, JSON_FINAL);
+	close(c->log_fd); /* and with it the lock */
+	let_go(c);
 	watch_exit(c, 2000); /* it is about to go: take its registry entry along */
 	live_clean(c);
 }
@@ -211,12 +229,14 @@ int main(int argc, char **argv)
 		err = chunk_init(&c);
 	if (!err)
 		err = work_init(&c);
+	if (!err)
+		spool_init(&c, c.spool);
 	if (!err) {
 		json_describe(&c);
-		err = json_proc(&c, false);
+		err = json_proc(&c, JSON_RUNNING);
 	}
 	if (!err)
-		err = json_run(&c, false);
+		err = json_run(&c, JSON_RUNNING);
 	if (err)
 		c.ring->error = err;
 	__atomic_store_n(&c.ring->ready, err ? 2 : 1, __ATOMIC_RELEASE);

@@ -16,7 +16,8 @@ struct collect {
 	int run_fd, proc_fd; /* directories: the run may be renamed while it goes on */
 	bool root; /* this process image made the run directory: keeps run.json */
 	int codec; /* run_chunk.codec */
-	int log_fd;
+	int log_fd; /* locked (flock) while more is coming */
+	uint64_t spool; /* bytes of spool, at most */
 	int pid_fd; /* pidfd of the traced process, -1 if the kernel has none */
 	uint32_t seq;
 	uint64_t raw_bytes, disk_bytes;
@@ -47,15 +48,24 @@ void futex_wake(uint32_t *word);
 void futex_wait(uint32_t *word, uint32_t val, long ms);
 
 /* collect_work.c */
+#define WORK_MAX 8192 /* chunks that wait, at most */
 int work_init(struct collect *c); /* 0 or errno */
 bool work_drain(struct collect *c); /* takes on what has been handed over; true if there was something */
 void work_last(struct collect *c, uint64_t n, const struct ring_desc *d,
 	       int kind); /* n bytes of chunk `head`, after all others */
+bool work_finish(int ms); /* true when everything is on disk, false when that takes longer */
+
+/* collect_spool.c: at most `limit` bytes. A chunk's n bytes: spool_put is false when there is no room for
+ * them; spool_get (0 or errno) reads them once */
+void spool_init(struct collect *c, uint64_t limit);
+bool spool_put(const uint8_t *p, uint64_t n, uint64_t *at);
+int spool_get(uint8_t *to, uint64_t n, uint64_t at);
 
 /* collect_json.c */
 void json_describe(struct collect *c); /* reads /proc/PID while it is there */
-int json_proc(struct collect *c, bool final);
-int json_run(struct collect *c, bool final);
+enum json_when { JSON_RUNNING, JSON_ENDED /* its end is known, its log not yet written */, JSON_FINAL };
+int json_proc(struct collect *c, enum json_when when);
+int json_run(struct collect *c, enum json_when when);
 void json_stop(struct collect *c); /* stop.bin */
 void live_clean(struct collect *c);
 

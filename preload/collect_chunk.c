@@ -11,6 +11,7 @@
 #include <lz4.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/file.h>
 #include <unistd.h>
 #include <xxhash.h>
 #include <zstd.h>
@@ -33,7 +34,10 @@ int chunk_init(struct collect *c)
 
 	snprintf(name, sizeof(name), "thread-%u.log", c->ring->tid);
 	c->log_fd = openat(c->proc_fd, name, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
-	return c->log_fd < 0 ? errno : 0;
+	if (c->log_fd < 0)
+		return errno;
+	flock(c->log_fd, LOCK_EX | LOCK_NB); /* where there are no locks, readers take the log as it is */
+	return 0;
 }
 
 static int write_all(int fd, const void *p, size_t n)

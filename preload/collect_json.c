@@ -167,10 +167,10 @@ static void put_end(struct collect *c, FILE *f)
 	}
 }
 
-int json_proc(struct collect *c, bool final)
+int json_proc(struct collect *c, enum json_when when)
 {
 	const struct ring_head *h = c->ring;
-	bool complete = final && !c->error && (h->state == RING_EXIT || h->state == RING_EXEC);
+	bool complete = when == JSON_FINAL && !c->error && (h->state == RING_EXIT || h->state == RING_EXEC);
 	FILE *f = begin(c->proc_fd, "proc.json.tmp");
 
 	if (!f)
@@ -179,7 +179,7 @@ int json_proc(struct collect *c, bool final)
 		h->pid);
 	fprintf(f, "  \"command\": %s,\n  \"exe\": %s,\n  \"start\": %llu,\n", c->cmd, c->exe,
 		(unsigned long long)c->t_start);
-	if (final)
+	if (when != JSON_RUNNING)
 		put_end(c, f);
 	fprintf(f, "  \"log_bytes\": %llu,\n  \"disk_bytes\": %llu,\n", (unsigned long long)c->raw_bytes,
 		(unsigned long long)c->disk_bytes);
@@ -204,7 +204,7 @@ static void put_cpu(FILE *f)
 		fclose(in);
 }
 
-int json_run(struct collect *c, bool final)
+int json_run(struct collect *c, enum json_when when)
 {
 	const struct ring_head *h = c->ring;
 	struct utsname u;
@@ -224,10 +224,12 @@ int json_run(struct collect *c, bool final)
 	put_cpu(f);
 	fprintf(f, " },\n  \"mode\": \"hifi\",\n  \"cf\": \"soft\",\n  \"start\": %llu,\n",
 		(unsigned long long)c->t_start);
-	if (final)
+	if (when != JSON_RUNNING)
 		put_end(c, f);
 	fprintf(f, "  \"complete\": %s\n}\n",
-		final && !c->error && (h->state == RING_EXIT || h->state == RING_EXEC) ? "true" : "false");
+		when == JSON_FINAL && !c->error && (h->state == RING_EXIT || h->state == RING_EXEC)
+			? "true"
+			: "false");
 	return end(f, c->run_fd, "run.json.tmp", "run.json");
 }
 

@@ -1,46 +1,71 @@
 /* SPDX-License-Identifier: MIT
  *
- * collect_work.c - compresses several chunks at a time
+ * collect_work.c - from the ring to disk, out of the program's way
  *
- * LZ4 takes 0.5 to 2 GB/s a core, traced programs write more. When the program has to wait for a
- * chunk its processor is idle, so a second thread is of use even where there are two processors.
+ * Traced programs write faster than one core compresses. So a chunk does not stay in the ring until it
+ * is compressed: the main thread copies it out at once, and the program goes on.
  *
- *   claim:  chunk `next` (lock)  ──▶ chunk_pack (no lock) ──▶ wait for tail == chunk (lock) ──▶
- *   chunk_append (its turn: nobody else) ──▶ tail++ (lock)
+ *   ring ─▶ take() ─┬─▶ a buffer in memory ─┐
+ *                   └─▶ collect_spool.c ────┴─▶ worker(): compress ─▶ append in stream order
  *
- * The log is therefore in stream order, and the traced program gets chunks back in ring order.
+ * Buffers are bounded, and so is the spool; when both are used up the chunk stays where it is and the
+ * program waits. While it runs, the workers leave it a processor; when it waits or has ended its
+ * processor is idle, and one more of them works.
  */
 #define _GNU_SOURCE
 #include <cpuid.h>
+#include <errno.h>
 #include <pthread.h>
 #include <sched.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
 #include "collect.h"
 
 #define WORKERS 4
+#define BUFFERS 32
+#define PACKS (2 * WORKERS)
+#define CHUNK_MAX (RUN_CHUNK_SIZE + 2 * RUN_CHUNK_SLACK)
+
+/* a chunk on its way */
+struct item {
+	struct ring_desc d;
+	int kind; /* run_chunk.kind */
+	uint8_t *buf; /* one of the buffers, or NULL: */
+	uint64_t at; /* offset in the spool */
+	struct pack *pack; /* set when it is compressed */
+};
 
 static struct {
 	pthread_mutex_t lock;
-	pthread_cond_t turn; /* tail moved */
-	uint32_t next; /* first chunk nobody has claimed */
-	struct pack pack[WORKERS]; /* [0]: the main thread's */
+	pthread_cond_t more, room,
+		turn; /* an item came; a buffer, pack or place came free; items_out moved */
 	struct collect *c;
+	struct item item[WORK_MAX];
+	uint64_t in, next, out; /* items that came, were claimed, are on disk */
+	uint8_t *buf[BUFFERS]; /* free ones */
+	uint32_t nbuf, nmade;
+	struct pack pack[PACKS], *free_pack[PACKS];
+	uint32_t npack;
+	bool appending;
+	bool pressed; /* the program waits, or has ended */
 	bool flush; /* the processor has clflushopt */
-} work = {.lock = PTHREAD_MUTEX_INITIALIZER, .turn = PTHREAD_COND_INITIALIZER};
+} work = {.lock = PTHREAD_MUTEX_INITIALIZER,
+	  .more = PTHREAD_COND_INITIALIZER,
+	  .room = PTHREAD_COND_INITIALIZER,
+	  .turn = PTHREAD_COND_INITIALIZER};
+
+static struct item *item_at(uint64_t n)
+{
+	return &work.item[n % WORK_MAX];
+}
 
 static const uint8_t *chunk_at(struct collect *c, uint32_t n)
 {
 	return (const uint8_t *)c->ring + (1ull + n % c->ring->nchunks) * RUN_CHUNK_SPAN;
-}
-
-static uint32_t waiting(struct collect *c)
-{
-	return __atomic_load_n(&c->ring->head, __ATOMIC_ACQUIRE) - work.next;
-}
-
-static void append(struct collect *c, const struct pack *k, const struct ring_desc *d, int kind)
-{
-	if (chunk_append(c, k, d, kind))
-		__atomic_store_n(&c->ring->error, c->error, __ATOMIC_RELEASE);
 }
 
 /* The traced thread writes these lines again soon. Left in this core's cache, each would have to be
@@ -51,96 +76,205 @@ static void flush(const uint8_t *p, uint64_t n)
 		__asm__ volatile("clflushopt %0" : : "m"(p[i]) : "memory");
 }
 
-/* with the lock held, as at return: one chunk from claim to disk; false: there is none */
-static bool one(struct collect *c, struct pack *k)
-{
-	struct ring_head *h = c->ring;
-	const struct ring_desc *d;
-	uint32_t n;
+/* ---- in: the main thread ---- */
 
-	if (!waiting(c))
-		return false;
-	n = work.next++;
-	pthread_mutex_unlock(&work.lock);
-	d = &h->desc[n % h->nchunks];
-	if (d->bytes <= RUN_CHUNK_SIZE + RUN_CHUNK_SLACK)
-		chunk_pack(c, k, chunk_at(c, n), d->bytes);
-	if (k->data == k->buf)
-		flush(chunk_at(c, n), d->bytes);
-	pthread_mutex_lock(&work.lock);
-	while (h->tail != n)
-		pthread_cond_wait(&work.turn, &work.lock);
-	pthread_mutex_unlock(&work.lock);
-	if (d->bytes <= RUN_CHUNK_SIZE + RUN_CHUNK_SLACK)
-		append(c, k, d, 0);
-	if (k->data != k->buf)
-		flush(chunk_at(c, n), d->bytes);
-	pthread_mutex_lock(&work.lock);
-	__atomic_add_fetch(&h->tail, 1, __ATOMIC_RELEASE);
-	futex_wake(&h->tail);
-	pthread_cond_broadcast(&work.turn);
-	return true;
+/* with the lock */
+static void press(bool on)
+{
+	if (on && !work.pressed)
+		pthread_cond_broadcast(&work.more);
+	work.pressed = on;
 }
 
-/* The traced thread's wake-up reaches all of them: whoever comes first claims the chunk. */
-static void *helper(void *arg)
+/* with the lock: a free buffer, or NULL */
+static uint8_t *get_buffer(void)
 {
-	struct ring_head *h = work.c->ring;
-	struct pack *k = arg;
+	if (work.nbuf)
+		return work.buf[--work.nbuf];
+	if (work.nmade == BUFFERS)
+		return NULL;
+	uint8_t *p = malloc(CHUNK_MAX);
 
+	work.nmade += p != NULL;
+	return p;
+}
+
+/* somewhere to put n bytes; waits when there is no room */
+static void place(struct item *it, const uint8_t *p, uint64_t n)
+{
+	pthread_mutex_lock(&work.lock);
 	for (;;) {
-		uint32_t wake = __atomic_load_n(&h->wake, __ATOMIC_ACQUIRE);
-
-		pthread_mutex_lock(&work.lock);
-		while (one(work.c, k))
-			;
+		it->buf = get_buffer();
+		if (it->buf)
+			break;
 		pthread_mutex_unlock(&work.lock);
-		futex_wait(&h->wake, wake, 1000);
+		if (spool_put(p, n, &it->at))
+			return;
+		pthread_mutex_lock(&work.lock);
+		if (!work.nbuf) {
+			press(true);
+			pthread_cond_wait(&work.room, &work.lock);
+		}
 	}
-	return NULL;
+	press(false);
+	pthread_mutex_unlock(&work.lock);
+	memcpy(it->buf, p, n);
 }
 
-/* helpers are a convenience: where they cannot be had, the main thread does it all */
-int work_init(struct collect *c)
+/* n bytes of a chunk become the next item */
+static void take(const uint8_t *p, uint64_t n, const struct ring_desc *d, int kind)
 {
-	uint32_t max = c->ring->nchunks - 1;
-	unsigned eax, ebx, ecx, edx;
-	cpu_set_t cpus;
-	int n = sched_getaffinity(0, sizeof(cpus), &cpus) ? 1 : CPU_COUNT(&cpus);
+	struct item *it = item_at(work.in);
 
-	work.c = c;
-	work.flush = __get_cpuid_count(7, 0, &eax, &ebx, &ecx, &edx) && (ebx & bit_CLFLUSHOPT);
-	if (n > WORKERS)
-		n = WORKERS;
-	for (int i = 1; i < n && (uint32_t)i < max; i++) {
-		pthread_t t;
-
-		if (pack_init(&work.pack[i]) || pthread_create(&t, NULL, helper, &work.pack[i]))
-			break;
-		pthread_detach(t);
-	}
-	return pack_init(&work.pack[0]);
+	pthread_mutex_lock(&work.lock);
+	while (work.in - work.out == WORK_MAX)
+		pthread_cond_wait(&work.room, &work.lock);
+	pthread_mutex_unlock(&work.lock);
+	*it = (struct item){.d = *d, .kind = kind};
+	it->d.bytes = n;
+	place(it, p, n);
+	flush(p, n);
+	pthread_mutex_lock(&work.lock);
+	work.in++;
+	pthread_cond_broadcast(&work.more);
+	pthread_mutex_unlock(&work.lock);
 }
 
 bool work_drain(struct collect *c)
 {
+	struct ring_head *h = c->ring;
 	bool any = false;
 
-	pthread_mutex_lock(&work.lock);
-	while (one(c, &work.pack[0]))
+	while (__atomic_load_n(&h->head, __ATOMIC_ACQUIRE) != h->tail) {
+		const struct ring_desc *d = &h->desc[h->tail % h->nchunks];
+
+		if (d->bytes <= CHUNK_MAX)
+			take(chunk_at(c, h->tail), d->bytes, d, 0);
+		__atomic_add_fetch(&h->tail, 1, __ATOMIC_RELEASE);
+		futex_wake(&h->tail);
 		any = true;
-	pthread_mutex_unlock(&work.lock);
+	}
 	return any;
 }
 
 void work_last(struct collect *c, uint64_t n, const struct ring_desc *d, int kind)
 {
-	struct ring_head *h = c->ring;
+	take(chunk_at(c, c->ring->head), n, d, kind);
+}
 
+bool work_finish(int ms)
+{
+	struct timespec t;
+	bool done;
+
+	clock_gettime(CLOCK_REALTIME, &t);
+	t.tv_sec += ms / 1000;
+	t.tv_nsec += ms % 1000 * 1000000l;
+	if (t.tv_nsec >= 1000000000) {
+		t.tv_nsec -= 1000000000;
+		t.tv_sec++;
+	}
 	pthread_mutex_lock(&work.lock);
-	while (h->tail != work.next)
-		pthread_cond_wait(&work.turn, &work.lock);
+	press(true);
+	while (work.out != work.in && pthread_cond_timedwait(&work.turn, &work.lock, &t) != ETIMEDOUT)
+		;
+	done = work.out == work.in;
 	pthread_mutex_unlock(&work.lock);
-	chunk_pack(c, &work.pack[0], chunk_at(c, h->head), n);
-	append(c, &work.pack[0], d, kind);
+	return done;
+}
+
+/* ---- out: the workers ---- */
+
+/* with the lock: writes whatever is next in stream order and compressed, if nobody else does */
+static void append_ready(void)
+{
+	if (work.appending)
+		return;
+	work.appending = true;
+	while (work.out != work.in && item_at(work.out)->pack) {
+		struct item *it = item_at(work.out);
+
+		pthread_mutex_unlock(&work.lock);
+		if (chunk_append(work.c, it->pack, &it->d, it->kind))
+			__atomic_store_n(&work.c->ring->error, work.c->error, __ATOMIC_RELEASE);
+		pthread_mutex_lock(&work.lock);
+		work.free_pack[work.npack++] = it->pack;
+		if (it->buf)
+			work.buf[work.nbuf++] = it->buf;
+		work.out++;
+		pthread_cond_broadcast(&work.room);
+		pthread_cond_broadcast(&work.turn);
+	}
+	work.appending = false;
+}
+
+struct worker {
+	uint8_t *own; /* for what comes from the spool */
+	bool spare; /* works only while the program does not */
+};
+
+static void *worker(void *arg)
+{
+	const struct worker *w = arg;
+	uint8_t *own = w->own;
+
+	/* the main thread, for which the program may have to wait, goes first */
+	setpriority(PRIO_PROCESS, (id_t)syscall(SYS_gettid), getpriority(PRIO_PROCESS, 0) + 5);
+	pthread_mutex_lock(&work.lock);
+	for (;;) {
+		struct item *it;
+		struct pack *k;
+		int err = 0;
+
+		while (work.next == work.in || (w->spare && !work.pressed))
+			pthread_cond_wait(&work.more, &work.lock);
+		if (!work.npack) { /* one comes free when the item before is written */
+			pthread_cond_wait(&work.room, &work.lock);
+			continue;
+		}
+		it = item_at(work.next++);
+		k = work.free_pack[--work.npack];
+		pthread_mutex_unlock(&work.lock);
+		if (!it->buf)
+			err = spool_get(own, it->d.bytes, it->at);
+		chunk_pack(work.c, k, it->buf ? it->buf : own, it->d.bytes);
+		if (k->data == own) /* stored: the next chunk must not overwrite it */
+			k->data = memcpy(k->buf, own, k->size);
+		pthread_mutex_lock(&work.lock);
+		if (err && !work.c->error)
+			work.c->error = err;
+		it->pack = k;
+		append_ready();
+	}
+	return NULL;
+}
+
+/* workers to start with: as many as there are processors; one is a must */
+int work_init(struct collect *c)
+{
+	unsigned eax, ebx, ecx, edx;
+	cpu_set_t cpus;
+	int n = sched_getaffinity(0, sizeof(cpus), &cpus) ? 1 : CPU_COUNT(&cpus), err = 0;
+
+	work.c = c;
+	work.flush = __get_cpuid_count(7, 0, &eax, &ebx, &ecx, &edx) && (ebx & bit_CLFLUSHOPT);
+	for (int i = 0; i < PACKS && !err; i++) {
+		err = pack_init(&work.pack[i]);
+		work.free_pack[work.npack++] = &work.pack[i];
+	}
+	for (int i = 0; i < n && i < WORKERS && !err; i++) {
+		struct worker *w = calloc(1, sizeof(*w));
+		pthread_t t;
+		int e;
+
+		if (w)
+			*w = (struct worker){malloc(CHUNK_MAX), i && i == n - 1};
+		e = w && w->own ? pthread_create(&t, NULL, worker, w) : ENOMEM;
+
+		if (!e)
+			pthread_detach(t);
+		else if (!i)
+			err = e;
+	}
+	return err;
 }

@@ -76,6 +76,7 @@ struct rt {
 	const char *dir_opt, *run_opt, *analyze_opt, *collect_opt, *compress_opt, *home, *xdg;
 	bool verify, oracle;
 	uint32_t nchunks;
+	char spool[24]; /* bytes, in digits */
 	/* where things are */
 	char self[RT_PATH]; /* directory of this library */
 	char collect[RT_PATH], analyze[RT_PATH];

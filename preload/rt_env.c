@@ -88,6 +88,25 @@ static int env_ring(void)
 	return 0;
 }
 
+/* bytes, or with K, M or G; handed on in digits */
+static int env_spool(void)
+{
+	const char *v = get(rt.envp, "PTRACE_SPOOL"), *p;
+	struct rt_str s = rt_str(rt.spool, sizeof(rt.spool));
+	uint64_t n = 0;
+	int shift;
+
+	if (!v || !*v)
+		v = "4G";
+	for (p = v; *p >= '0' && *p <= '9' && n < 1ull << 40; p++)
+		n = n * 10 + (*p - '0');
+	shift = *p == 'K' ? 10 : *p == 'M' ? 20 : *p == 'G' ? 30 : 0;
+	if (p == v || p[shift != 0] || n << shift >> shift != n)
+		return refuse("PTRACE_SPOOL", v, "use a number of bytes, or one with K, M or G");
+	rt_putu(&s, n << shift);
+	return 0;
+}
+
 static int env_modes(void)
 {
 	const char *v = get(rt.envp, "PTRACE_MODE");
@@ -113,7 +132,8 @@ static int env_modes(void)
 
 int rt_env(char **envp)
 {
-	if (env_copy(envp) || env_modes() || env_ring() || env_flag("PTRACE_VERIFY", &rt.verify))
+	if (env_copy(envp) || env_modes() || env_ring() || env_spool() ||
+	    env_flag("PTRACE_VERIFY", &rt.verify))
 		return -1;
 	rt.dir_opt = get(rt.envp, "PTRACE_DIR");
 	if (!rt.dir_opt || !*rt.dir_opt)

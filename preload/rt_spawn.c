@@ -66,16 +66,10 @@ static void failed(int err)
 
 static void __attribute__((noreturn)) collector(int memfd, char **env)
 {
-	char *argv[] = {rt.collect,
-			"--run",
-			rt.run,
-			"--proc",
-			rt.proc,
-			"--live",
-			rt.live,
-			"--compress",
-			(char *)rt.compress_opt,
-			rt.root ? "--root" : NULL,
+	char *argv[] = {rt.collect, "--run",	  rt.run,
+			"--proc",   rt.proc,	  "--live",
+			rt.live,    "--compress", (char *)rt.compress_opt,
+			"--spool",  rt.spool,	  rt.root ? "--root" : NULL,
 			NULL};
 	long r, fd;
 

@@ -23,6 +23,8 @@ refused() {
 	[ $? = 42 ] && [ "$(wc -l <err)" = 1 ] && grep -q "$want" err
 }
 proc() { sed -n "s/.*\"$1\": \"*\([a-z0-9-]*\)\"*.*/\1/p" run.dir/proc-*/proc.json; }
+# run.json is written last
+settled() { i=0; while ! grep -q '"end"' run.dir/run.json && [ $i -lt 600 ]; do sleep 0.05; i=$((i + 1)); done; }
 wait_end() { i=0; while [ -z "$(proc end)" ] && [ $i -lt 100 ]; do sleep 0.05; i=$((i + 1)); done; }
 readable() { # every chunk of every log is whole: magic, sizes add up to the file's size
 	python3 - "$@" <<'PY'
@@ -45,6 +47,8 @@ check ptwrite refused 'PTRACE_PTWRITE=1' PTRACE_PTWRITE=1
 check verify refused 'PTRACE_VERIFY=yes' PTRACE_VERIFY=yes
 check ring refused 'PTRACE_RING=1' PTRACE_RING=1
 check compress refused 'PTRACE_COMPRESS=rar' PTRACE_COMPRESS=rar
+check spool refused 'PTRACE_SPOOL=4T' PTRACE_SPOOL=4T
+check spool-huge refused 'PTRACE_SPOOL=99999999999G' PTRACE_SPOOL=99999999999G
 check collector refused 'cannot start /nonexistent' PTRACE_COLLECT=/nonexistent
 rm -rf run.dir
 check no-map refused 'no module could be analysed' PTRACE_ANALYZE=never
@@ -57,14 +61,23 @@ rm -rf run.dir cache/ptrace
 traced() { env LD_PRELOAD="$B/libptrace_rt.so" "$@"; }
 for z in lz4 zstd none; do
 	rm -rf run.dir
-	PTRACE_COMPRESS=$z traced "$B/test/rt_prog" log >/dev/null; check $z readable 5000000
+	PTRACE_COMPRESS=$z traced "$B/test/rt_prog" log >/dev/null; settled; check $z readable 5000000
+done
+# more than fits into the collector's memory, with and without a spool
+for z in 0 20M 4G; do
+	rm -rf run.dir
+	PTRACE_SPOOL=$z PTRACE_COMPRESS=zstd traced "$B/test/rt_prog" log 100000000 >/dev/null
+	settled; check spool-$z readable 80000000; check spool-$z-complete [ "$(proc complete)" = true ]
+	check spool-$z-gone [ "$(find run.dir -name '*spool*')" = "" ]
 done
 traced "$B/test/rt_prog" log >/dev/null
 check renamed [ -f run.dir.old/run.json ]
 PTRACE_DIR=d-%p traced "$B/test/rt_prog" log >/dev/null
 check percent-p [ -f d-[0-9]*/run.json ]
+rm -rf run.dir; traced "$B/test/rt_prog" log >/dev/null; settled
 check complete [ "$(proc complete) $(proc exit_status)" = "true 42" ]
 (HOME=/nonexistent; unset XDG_CACHE_HOME; export HOME; rm -rf run.dir; traced "$B/test/rt_prog" log >/dev/null)
+settled
 check no-cache [ "$(proc complete)" = true ]
 
 rm -rf run.dir
@@ -98,6 +111,7 @@ if mount -t tmpfs -o size=600k none small 2>/dev/null; then
 	mount -t tmpfs -o size=3m none small; ln -s small/run run.dir
 	PTRACE_COMPRESS=none PTRACE_DIR=$dir/small/run traced "$B/test/rt_prog" big >/dev/null 2>err
 	check full-disk-later [ $? = 42 ]
+	settled
 	check full-disk-reason [ "$(proc stop_reason)" = space ]
 	check full-disk-later-log readable 1000000
 	rm -f run.dir

@@ -215,7 +215,7 @@ static size_t put_chunk(uint8_t *to, const uint8_t *raw, uint32_t n, uint64_t se
 /* reads all, in pieces of 1 to 300 bytes; returns how many bytes were right before the end */
 static size_t read_log(const char *p, const uint8_t *want, size_t n, bool *clean, bool *why)
 {
-	struct log *l = log_open(p, 5, 6, NULL);
+	struct log *l = log_open(p, 5, 6, false, NULL);
 	const uint8_t *at = want, *end = want;
 	size_t good = 0;
 

@@ -76,7 +76,7 @@ static void put_start(FILE *f, const struct start *s)
 static void put_stream(FILE *f, const struct thread *t)
 {
 	struct ptrace_error e = {0};
-	struct log *l = log_open(t->path, t->pub.pid, t->pub.tid, &e);
+	struct log *l = log_open(t->path, t->pub.pid, t->pub.tid, false, &e);
 	const uint8_t *p = NULL, *end = NULL;
 	struct run_chunk c = {.kind = 1};
 	uint8_t *b = NULL, *disk;

@@ -1,0 +1,102 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * collect_spool.c - chunks that wait on disk to be compressed
+ *
+ * A file without a name in the process's directory: whatever happens to us, the kernel takes it away.
+ * What has been read is given back (fallocate(2), PUNCH_HOLE), mostly before it was ever written to the
+ * device. When nothing waits the file starts again from its beginning.
+ */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <sys/statvfs.h>
+#include <unistd.h>
+#include "collect.h"
+
+static struct {
+	pthread_mutex_t lock;
+	int fd;
+	uint64_t limit, used, end; /* bytes: allowed, waiting, where the next chunk goes */
+} spool = {.lock = PTHREAD_MUTEX_INITIALIZER, .fd = -1};
+
+#define SHARE 8 /* of the free space, one part at most */
+
+void spool_init(struct collect *c, uint64_t limit)
+{
+	struct statvfs v;
+
+	if (fstatvfs(c->proc_fd, &v))
+		return;
+	spool.limit = (uint64_t)v.f_bavail * v.f_frsize / SHARE;
+	if (spool.limit > limit)
+		spool.limit = limit;
+	if (!spool.limit)
+		return;
+	spool.fd = openat(c->proc_fd, ".", O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
+	if (spool.fd >= 0)
+		return;
+	spool.fd = openat(c->proc_fd, "spool", O_CREAT | O_EXCL | O_RDWR | O_CLOEXEC, 0600);
+	if (spool.fd >= 0)
+		unlinkat(c->proc_fd, "spool", 0);
+}
+
+static bool write_at(const uint8_t *p, uint64_t n, uint64_t at)
+{
+	while (n) {
+		ssize_t r = pwrite(spool.fd, p, n, (off_t)at);
+
+		if (r < 0 && errno == EINTR)
+			continue;
+		if (r <= 0)
+			return false;
+		p += r;
+		n -= r;
+		at += r;
+	}
+	return true;
+}
+
+bool spool_put(const uint8_t *p, uint64_t n, uint64_t *at)
+{
+	bool ok;
+
+	pthread_mutex_lock(&spool.lock);
+	ok = spool.fd >= 0 && spool.used + n <= spool.limit;
+	if (ok) {
+		if (!spool.used)
+			spool.end = 0;
+		*at = spool.end;
+		spool.used += n;
+		spool.end += n;
+	}
+	pthread_mutex_unlock(&spool.lock);
+	if (!ok || write_at(p, n, *at))
+		return ok;
+	pthread_mutex_lock(&spool.lock); /* no room: what is there will be compressed, no more comes */
+	spool.used -= n;
+	spool.limit = 0;
+	pthread_mutex_unlock(&spool.lock);
+	return false;
+}
+
+int spool_get(uint8_t *to, uint64_t n, uint64_t at)
+{
+	uint64_t got = 0;
+	int err = 0;
+
+	while (got < n && !err) {
+		ssize_t r = pread(spool.fd, to + got, n - got, (off_t)(at + got));
+
+		if (r > 0)
+			got += r;
+		else if (!r || errno != EINTR)
+			err = r ? errno : EIO;
+	}
+	/* where it is not supported the file only stays longer */
+	fallocate(spool.fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, (off_t)at, (off_t)n);
+	pthread_mutex_lock(&spool.lock);
+	spool.used -= n;
+	pthread_mutex_unlock(&spool.lock);
+	return err;
+}
