@@ -196,7 +196,7 @@ enum plan_what {
 	LOG_EA, /* `w` bytes (6 or 8): effective address of the insn's memory operand number `reg`
 	                (index into Zydis' operand array, explicit or implicit; rsp-based implicit
 	                operands: `disp` is the offset from rsp before the instruction) */
-	LOG_KMASK, /* 8 bytes: mask register k`reg`, zero-extended */
+	LOG_KMASK, /* low `w` bytes of mask register k`reg` */
 	LOG_VEC, /* `w` bytes (16, 32, 64 or 8: low half) of vector register `reg` */
 	LOG_RCXZ, /* one byte: 1 if rcx (w = 8) or ecx (w = 4) is zero: jrcxz; loop*: see emit.c */
 	LOG_TARGET, /* 4 bytes: (target of this indirect jump/ret) - bias is not computed here: low

@@ -14,6 +14,7 @@ uint32_t log_bytes(const struct plan_log *l)
 	case LOG_REG:
 	case LOG_EA:
 	case LOG_VEC:
+	case LOG_KMASK:
 		return l->w;
 	case LOG_SETCC:
 	case LOG_RCXZ:

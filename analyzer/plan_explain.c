@@ -137,10 +137,10 @@ static void print_log(FILE *f, struct px *x, const struct plan_log *l)
 		fprintf(f, "condition:1");
 		break;
 	case LOG_EA:
-		fprintf(f, "address:8");
+		fprintf(f, "address:%u", l->w);
 		break;
 	case LOG_KMASK:
-		fprintf(f, "k%u:8", l->reg);
+		fprintf(f, "k%u:%u", l->reg, l->w);
 		break;
 	case LOG_VEC:
 		fprintf(f, "vector %u:%u", l->reg, l->w);

@@ -126,7 +126,7 @@ static void emit_group(struct pe *e, uint32_t i, uint32_t k)
 	if (e->gr->op[k].op != SEM_RECVEC)
 		return;
 	if (v->mask == SEM_MASK_K)
-		pe_log(e, i, AT_BEFORE, LOG_KMASK, v->count, 8, 0);
+		pe_log(e, i, AT_BEFORE, LOG_KMASK, v->count, v->mask_bytes, 0);
 	else if (v->mask == SEM_MASK_VEC)
 		pe_log(e, i, AT_BEFORE, LOG_VEC, v->count, v->n * v->mask_bytes, 0);
 	if (v->mask != SEM_MASK_ALL && v->idx_bytes)

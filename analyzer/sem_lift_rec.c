@@ -89,11 +89,17 @@ static unsigned broadcast_n(ZydisBroadcastMode m)
 	return n[m];
 }
 
+/* of a mask register, those with a bit for each of n elements */
+static unsigned mask_bytes(unsigned n)
+{
+	return n > 32 ? 8 : n > 16 ? 4 : n > 8 ? 2 : 1;
+}
+
 static bool masked_operand(struct lift *l, opnd o)
 {
 	const ZydisDecodedInstruction *in = l->in;
 	unsigned size = o->element_size / 8, n = o->element_count;
-	struct sem_vec v = {.mask = SEM_MASK_K, .mask_bytes = 8};
+	struct sem_vec v = {.mask = SEM_MASK_K};
 	struct ea e = ea_of(l, o, NONE, 0);
 
 	if (broadcast_n(in->avx.broadcast.mode)) {
@@ -106,6 +112,7 @@ static bool masked_operand(struct lift *l, opnd o)
 	if (!size || !n || n > 64)
 		return false;
 	v.n = n;
+	v.mask_bytes = mask_bytes(n);
 	v.count = ZydisRegisterGetId(in->avx.mask.reg);
 	rec_slot(l, SEM_RECVEC, e, SEM_RECDST(size, kind_of(o)), &v);
 	return true;
@@ -161,7 +168,7 @@ static bool vsib_operand(struct lift *l, opnd o)
 	v.df = ZydisRegisterGetId(o->mem.index);
 	if (l->in->encoding == ZYDIS_INSTRUCTION_ENCODING_EVEX) {
 		v.mask = SEM_MASK_K;
-		v.mask_bytes = 8;
+		v.mask_bytes = mask_bytes(v.n);
 		v.count = ZydisRegisterGetId(l->in->avx.mask.reg);
 	} else {
 		v.mask = SEM_MASK_VEC;

@@ -58,7 +58,7 @@ static uint32_t bytes_of(const struct inst *m, uint32_t i, enum sem_why *why)
 	default:
 		memcpy(&v, &m->map->op[i + 1], sizeof(v));
 		*why = SEM_WHY_VECTOR;
-		return (v.mask == SEM_MASK_K	 ? 8
+		return (v.mask == SEM_MASK_K	 ? v.mask_bytes
 			: v.mask == SEM_MASK_VEC ? v.n * v.mask_bytes
 						 : 0) +
 		       v.n * v.idx_bytes;

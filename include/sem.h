@@ -250,7 +250,7 @@ enum sem_why {
  * element size and kind). Slot: n elements; idx_bytes = size of one index (4 or 8, signed;
  * scaled by idx_scale = log2) or 0 when elements are consecutive; mask = enum sem_mask;
  * mask_bytes: size of one mask element for SEM_MASK_VEC (4 or 8), of the logged mask for SEM_MASK_K
- * (always 8). What the copy logs, in this order: the mask (SEM_MASK_K: 8 bytes;
+ * (1, 2, 4 or 8). What the copy logs, in this order: the mask (SEM_MASK_K: mask_bytes;
  * SEM_MASK_VEC: n * mask_bytes), then the index vector (n * idx_bytes). Nothing is logged for
  * SEM_MASK_ALL. mask_bytes is 1 for (v)maskmovdqu. From the lifter (free in maps): count = number
  * of the k or vector register that holds the mask, df = number of the vector register that

@@ -184,7 +184,7 @@ static void full_rec(const struct sem_op *o, uint64_t *r)
 		uint64_t h = 0;
 
 		if (v->mask == SEM_MASK_K)
-			h ^= hash((uint8_t *)&r[SEM_K0 + v->count], 8);
+			h ^= hash((uint8_t *)&r[SEM_K0 + v->count], v->mask_bytes);
 		if (v->mask == SEM_MASK_VEC) {
 			memcpy(lanes, &r[SEM_V(v->count, 0)], 64);
 			h ^= hash(lanes, v->n * v->mask_bytes);
@@ -245,7 +245,7 @@ static void write_log(const struct an_insn *ai, const struct plan_log *l)
 		put(&v, l->w);
 		break;
 	case LOG_KMASK:
-		put(&R[SEM_K0 + l->reg], 8);
+		put(&R[SEM_K0 + l->reg], l->w);
 		break;
 	case LOG_VEC:
 		put(&R[SEM_V(l->reg, 0)], l->w);
@@ -507,7 +507,7 @@ static bool dec_rec(const struct sem_op *o)
 		add(1, SEM_REC_IP(o->imm), o->dst, a, (uint32_t)D[v->count], (uint32_t)D[v->df]);
 	} else {
 		if (v->mask != SEM_MASK_ALL) {
-			n = v->mask == SEM_MASK_K ? 8 : v->n * v->mask_bytes;
+			n = v->mask == SEM_MASK_K ? v->mask_bytes : v->n * v->mask_bytes;
 			if (rlog + n > nlog)
 				return false;
 			h = hash(logbuf + rlog, n);
