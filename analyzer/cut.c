@@ -184,8 +184,7 @@ static void roots_control(struct cut *c, uint32_t bi)
 	uint32_t to;
 
 	if (flow == FLOW_JCC && gr->b[bi].ctl_can) {
-		to = gr->in[insn].cc == 0xff ? TO_SINK
-					     : paid_root(c, (struct root){0, insn, bi, cost, ROOT_CTL, 0});
+		to = paid_root(c, (struct root){0, insn, bi, cost, ROOT_CTL, 0});
 		root(c, vg_end(&c->v, bi, SEM_T0), 8, to);
 	} else if (flow == FLOW_IJMP && gr->b[bi].ctl_can) {
 		kind = glue_jump(gr->m, gr->g, bi);

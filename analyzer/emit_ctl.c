@@ -407,6 +407,7 @@ static void loop_insn(struct em *e, uint32_t b, const struct dec *d, uint32_t i,
 			code_r15mem(c, 0, e->off);
 			code_byte(c, taken);
 			e->off++;
+			e->since += !taken;
 			e->logbytes += !taken;
 		}
 		to = k->succ[!taken];

@@ -141,6 +141,13 @@ void emit_load_operand(struct em *e, const struct dec *d, unsigned reg)
 	c->b[at] = 0x8b;
 }
 
+/* mov (%rsp),reg */
+static void load_top(struct code *c, unsigned reg)
+{
+	code_insn(c);
+	code_bytes(c, (uint8_t[]){0x48 | (reg & 8 ? 4 : 0), 0x8b, 0x04 | (reg & 7) << 3, 0x24}, 4);
+}
+
 /* The target of an indirect jump, or of a ret (at the stack's top). */
 static void log_target(struct em *e, const struct dec *d, unsigned w, uint32_t live)
 {
@@ -154,9 +161,7 @@ static void log_target(struct em *e, const struct dec *d, unsigned w, uint32_t l
 	}
 	s = scratch_get(e, dec_gprs(d) & live, live);
 	if (d->in.meta.category == ZYDIS_CATEGORY_RET) {
-		code_insn(c);
-		code_bytes(c, (uint8_t[]){0x48 | (s.reg & 8 ? 4 : 0), 0x8b, 0x04 | (s.reg & 7) << 3, 0x24},
-			   4);
+		load_top(c, s.reg);
 	} else if (r == (int)R15) {
 		code_gs(c, 0x8b, s.reg, TCB_R15, true);
 	} else {
@@ -244,6 +249,12 @@ void emit_log(struct em *e, const struct plan_log *l, const struct dec *d, uint3
 		break;
 	case LOG_VEC:
 		log_vec(e, l->reg, l->w, d && d->in.encoding == ZYDIS_INSTRUCTION_ENCODING_LEGACY);
+		break;
+	case LOG_POPF:
+		s = scratch_get(e, 0, live);
+		load_top(c, s.reg);
+		store(e, s.reg, 8);
+		scratch_put(e, s);
 		break;
 	case LOG_TARGET:
 		log_target(e, d, l->w == 8 ? 8 : 4, live);

@@ -283,6 +283,24 @@ static void note_count(struct gr *gr, uint32_t rep)
 				}
 }
 
+/* popf: nothing holds DF but the word it comes from, which can be logged before the instruction */
+static void note_flags(struct gr *gr, uint32_t df)
+{
+	uint16_t from = gr->op[df].op == SEM_AND ? gr->op[df].a : SEM_NONE;
+
+	for (uint32_t k = df; from != SEM_NONE && k-- > 0 && df - k < 8;) {
+		const struct sem_op *op = &gr->op[k];
+
+		if (op->dst != from || !gr_is_value(op))
+			continue;
+		if (op->op == SEM_LOAD && op->w == 8)
+			gr->note[k].flags |= GN_COUNT;
+		if (op->op != SEM_SHR && op->op != SEM_MOV)
+			return;
+		from = op->a;
+	}
+}
+
 static void note_ops(struct gr *gr)
 {
 	for (uint32_t k = 0; k < gr->nop; k++) {
@@ -302,8 +320,10 @@ static void note_ops(struct gr *gr)
 			continue;
 		if (op->dst < SEM_NGPR)
 			gr->written |= 1u << op->dst;
-		if (op->dst == SEM_DF)
+		if (op->dst == SEM_DF) {
 			gr->writes_df = true;
+			note_flags(gr, k);
+		}
 		if (op->op == SEM_LOAD && op->a == SEM_FSBASE && op->imm == 0 && op->w == 8)
 			gr->note[k].flags |= GN_SELF;
 	}

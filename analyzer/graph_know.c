@@ -57,7 +57,7 @@ static bool comp(const struct gr *gr, uint32_t k, const struct gr_set *s, uint32
 	struct gr_use u[4];
 	int n;
 
-	if (op->op == SEM_UNK)
+	if (op->op == SEM_UNK || (gr->note[k].flags & GN_COUNT))
 		return gr->note[k].flags & GN_COUNT;
 	if (op->op == SEM_LOAD && !(gr->note[k].flags & (GN_RO | GN_SELF)) &&
 	    (!gr->forward || gr->note[k].slot == GR_NOSLOT || !gr_has(s, GR_SLOT + gr->note[k].slot)))

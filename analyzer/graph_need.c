@@ -161,6 +161,8 @@ static void back_value(struct gr *gr, uint32_t i, uint32_t k, struct gr_set *n, 
 	}
 	if (mark)
 		note->flags |= note->flags & GN_COUNT ? GN_LOG : GN_EMIT;
+	if (note->flags & GN_COUNT)
+		return;
 	if (op->op == SEM_LOAD && !(note->flags & (GN_RO | GN_SELF)))
 		gr_add(n, GR_SLOT + note->slot);
 	nu = gr_op_uses(gr, k, nw, u);

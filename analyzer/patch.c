@@ -30,7 +30,6 @@ struct point {
 	uint32_t island; /* AN_NONE: five bytes at `at` */
 	uint8_t state; /* 0 unplaced, 1 placed, 2 needs an island, 3 impossible, 4 needs one at a distance that is
 	                  a prefix of the next point */
-	bool endbr; /* state 4: the next point keeps its endbr64, whose first byte is the only choice */
 };
 
 struct site {
@@ -92,8 +91,23 @@ static struct site *site_of(const struct pp *p, uint32_t v)
 	return lo < p->nsite && p->site[lo].vaddr <= v ? &p->site[lo] : NULL;
 }
 
-/* the call that covers v becomes dead bytes; false if there is none */
-static bool emulate(struct pp *p, uint32_t v, uint32_t point)
+static uint32_t first_point(const struct pp *p, uint32_t v)
+{
+	uint32_t lo = 0, hi = p->ps->npt;
+
+	while (lo < hi) {
+		uint32_t mid = lo + (hi - lo) / 2;
+
+		if (p->ps->pt[mid].vaddr < v)
+			lo = mid + 1;
+		else
+			hi = mid;
+	}
+	return lo;
+}
+
+/* the call that covers v becomes dead bytes, but for points that begin there; false if there is none */
+static bool emulate(struct pp *p, uint32_t v)
 {
 	struct site *s = in_text(p, v) && *use_at(p, v) == CALL ? site_of(p, v) : NULL;
 	struct an_group *g;
@@ -109,8 +123,8 @@ static bool emulate(struct pp *p, uint32_t v, uint32_t point)
 		abort();
 	l->emul[s->insn] = 1;
 	memset(use_at(p, s->vaddr), FREE, s->end - s->vaddr);
-	if (point >= s->vaddr && point < s->end)
-		*use_at(p, point) = START;
+	for (uint32_t i = first_point(p, s->vaddr); i < p->ps->npt && p->ps->pt[i].vaddr < s->end; i++)
+		*use_at(p, p->ps->pt[i].vaddr) = START;
 	p->ps->nemul++;
 	return true;
 }
@@ -133,19 +147,36 @@ static bool keep_endbr(struct pp *p, struct point *t)
 
 static void place_at(struct pp *p, struct point *t, struct point *next);
 
+static bool pun_island(struct pp *p, struct point *t, uint8_t rel)
+{
+	uint32_t to = t->at + 2 + (uint32_t)(int8_t)rel;
+
+	if (!dead(p, to) || room(p, to, 5) < 5)
+		return false;
+	t->island = to;
+	take(p, to, 5);
+	t->state = 1;
+	p->ps->nisland++;
+	return true;
+}
+
 /* One byte at t, and the next one is next's. */
 static bool pun(struct pp *p, struct point *t, struct point *next)
 {
 	if (!next || next->vaddr != t->at + 1)
 		return false;
 	while (room(p, next->vaddr, 3) < 3)
-		if (!emulate(p, next->vaddr + room(p, next->vaddr, 3), next->vaddr))
+		if (!emulate(p, next->vaddr + room(p, next->vaddr, 3)))
 			return false;
-	next->at = next->vaddr + 1;
 	next->island = AN_NONE;
-	t->endbr = keep_endbr(p, next);
+	/* an endbr64 stays if its first byte leads to an island */
+	if (!has_endbr(p, next) || room(p, next->vaddr, 9) < 9 || !pun_island(p, t, 0xf3)) {
+		next->at = next->vaddr + 1;
+		t->state = 4;
+	} else {
+		keep_endbr(p, next);
+	}
 	take(p, t->at, 2);
-	t->state = 4;
 	place_at(p, next, NULL);
 	return true;
 }
@@ -176,7 +207,7 @@ static void place_at(struct pp *p, struct point *t, struct point *next)
 			t->state = 2;
 			return;
 		}
-		if (!emulate(p, t->at + r, t->at)) {
+		if (!emulate(p, t->at + r)) {
 			if (!r || !pun(p, t, next))
 				t->state = 3;
 			return;
@@ -216,7 +247,7 @@ static void place_island(struct pp *p, struct point *t)
 			t->state = 1;
 			return;
 		}
-		if (!emulate(p, t->at + 2 + more, AN_NONE)) {
+		if (!emulate(p, t->at + 2 + more)) {
 			t->state = 3;
 			return;
 		}
@@ -228,29 +259,19 @@ static void place_island(struct pp *p, struct point *t)
 static const uint8_t prefixes[] = {0x26, 0x2e, 0x36, 0x3e, 0x40, 0x41, 0x42, 0x43, 0x44, 0x45, 0x46,
 				   0x47, 0x48, 0x49, 0x4a, 0x4b, 0x4c, 0x4d, 0x4e, 0x4f, 0x64, 0x65};
 
-static bool pun_island(struct pp *p, struct point *t, uint8_t rel, bool clear)
-{
-	uint32_t to = t->at + 2 + (uint32_t)(int8_t)rel;
-
-	while (clear && room(p, to, 5) < 5 && emulate(p, to + room(p, to, 5), AN_NONE))
-		;
-	if (!dead(p, to) || room(p, to, 5) < 5)
-		return false;
-	t->island = to;
-	take(p, to, 5);
-	t->state = 1;
-	p->ps->nisland++;
-	return true;
-}
-
 static void place_pun(struct pp *p, struct point *t)
 {
-	for (int clear = 0; clear < 2; clear++) {
-		if (t->endbr && pun_island(p, t, 0xf3, clear))
-			return;
-		for (uint32_t k = 0; k < sizeof(prefixes) && !t->endbr; k++)
-			if (pun_island(p, t, prefixes[k], clear))
+	for (bool clear = false;; clear = true) {
+		for (uint32_t k = 0; k < sizeof(prefixes); k++) {
+			uint32_t to = t->at + 2 + prefixes[k];
+
+			while (clear && room(p, to, 5) < 5 && emulate(p, to + room(p, to, 5)))
+				;
+			if (pun_island(p, t, prefixes[k]))
 				return;
+		}
+		if (clear)
+			break;
 	}
 	t->state = 3;
 }

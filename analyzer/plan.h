@@ -108,7 +108,8 @@ enum {
 	GN_EMIT = 32, /* the decoder executes it */
 	GN_EA = 64, /* REC: base from a logged effective address */
 	GN_LOG = 128, /* result: the general register it defines is logged after the instruction */
-	GN_COUNT = 256, /* rep cmps, scas: the temporary that holds rcx afterwards; logged as rcx */
+	GN_COUNT = 256, /* a temporary that can be logged all the same: rep cmps, scas: rcx afterwards,
+	                   logged as rcx; popf: the flags on the stack */
 	GN_NEARA = 512, /* a sum, or the address of a REC, is within 2^36 of a; */
 	GN_NEARB = 1024, /* of b */
 };

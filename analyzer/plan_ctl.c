@@ -60,9 +60,10 @@ static void jcc(struct pe *e, uint32_t bi, const struct an_block *b, uint32_t in
 	struct gr *gr = e->gr;
 
 	if (gr->b[bi].ctl_log) {
-		if (gr->in[insn].cc == 0xff) /* loope on unknown flags: nothing logs that */
-			gr->broken = true;
-		pe_log(e, insn, AT_BEFORE, LOG_SETCC, gr->in[insn].cc, 1, 0);
+		if (gr->in[insn].cc == 0xff) /* loop*, jrcxz */
+			pe_log(e, insn, AT_BEFORE, LOG_RCXZ, 0, 1, 0);
+		else
+			pe_log(e, insn, AT_BEFORE, LOG_SETCC, gr->in[insn].cc, 1, 0);
 		ctl(e, SEM_JCC_LOG, SEM_NONE);
 	} else {
 		ctl(e, SEM_JCC, SEM_T0);

@@ -7,7 +7,7 @@
  *   AT_BEFORE  1. effective addresses the records need, in record order
  *              2. verify maps: effective addresses of the other records, in record order, checked by
  *                 SEM_VCHK ops that follow the last record
- *              3. mask, then indices, of SEM_RECVEC groups
+ *              3. mask, then indices, of SEM_RECVEC groups; what popf takes off the stack
  *              4. the condition or target of the control transfer (plan_ctl.c)
  *   AT_AFTER   registers, in the order of the ops that define them
  *
@@ -176,7 +176,12 @@ void pe_insn(struct pe *e, uint32_t i)
 		} else if (gr->note[k].flags & GN_EMIT) {
 			emit_value(e, k);
 		} else if ((gr->note[k].flags & GN_LOG) && (gr->note[k].flags & GN_COUNT)) {
-			pe_log_reg(e, i, AT_AFTER, SEM_RCX, 8, false, op->dst, SEM_WHY_OTHER);
+			if (op->op == SEM_UNK) {
+				pe_log_reg(e, i, AT_AFTER, SEM_RCX, 8, false, op->dst, SEM_WHY_OTHER);
+			} else {
+				pe_log(e, i, AT_BEFORE, LOG_POPF, 0, 8, 0);
+				pe_op(e, SEM_LOG, 8, op->dst, SEM_NONE, SEM_NONE, SEM_WHY_SLOT);
+			}
 		}
 	}
 	for (uint32_t k = gr->in[i].op; k < gr->in[i + 1].op; k++)

@@ -58,6 +58,18 @@
 	BODY
 	ret
 	END marked
+	FN target		/* a jump's target that begins with a call, right after a return site of one byte */
+	lea	7f(%rip), %rax
+	test	$1, %bl
+	jz	6f
+	jmp	*%rax
+6:	BODY
+	call	step
+	nop
+7:	call	step
+	BODY
+	ret
+	END target
 	FN main
 	push	%rbx
 	.cfi_def_cfa_offset 16
@@ -72,6 +84,7 @@
 	call	entry5
 	call	entry3
 	call	marked
+	call	target
 	lea	table(%rip), %r13
 	mov	$4, %r12d
 2:	mov	$5, %esi
