@@ -134,6 +134,7 @@ struct an_summary {
 	bool tailx; /* may leave by an indirect jump: its caller's return site needs a RET mark */
 	bool noret; /* no way through it, as far as known, comes to an exit */
 	bool lifo; /* every ret provably pops this activation's own return address */
+	bool priv, keeps; /* only direct calls that know lead to it; and it returns with LP in r15: keep.c */
 	bool addr_taken; /* may be entered other than by direct calls of this module */
 };
 

@@ -3,6 +3,7 @@
  * emit.h - what the files of the back end share
  *
  *   live.c       registers and flags live at each instruction, across calls
+ *   keep.c       groups that return with the log pointer in r15
  *   patch.c      what of the original text can be patched; islands; calls to emulate
  *   emit_code.c  a buffer of machine code: labels, short branches that grow, fix-ups, address map
  *   r15.c        instructions that name r15
@@ -207,6 +208,10 @@ struct emitted *emit_group(const struct module *m, const struct an_group *g, con
 void emitted_free(struct emitted *x);
 /* the instruction can be emitted at all; else the reason */
 enum map_reason emit_can(const struct dec *d, const struct an_insn *i);
+
+/* keep.c: sum->priv, and sum->keeps where the copy is emitted */
+void keep_private(struct module *m);
+void keep_find(struct module *m);
 
 /* patch.c */
 struct patches {

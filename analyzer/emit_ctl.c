@@ -106,6 +106,14 @@ static void entry_marks(struct em *e, uint32_t b)
 	code_here(c, x->join);
 }
 
+/* the call before this return site leads to a group that returns with the log pointer in r15 */
+static bool comes_kept(const struct em *e, const struct an_block *k)
+{
+	const struct an_callee *c = k->first ? glue_callee(e->g, k->first - 1) : NULL;
+
+	return c && e->m->group[c->group].sum->keeps;
+}
+
 /* Stub of block b; inl: the body follows, else jump to it. */
 void ctl_stub(struct em *e, uint32_t b, bool inl)
 {
@@ -121,7 +129,8 @@ void ctl_stub(struct em *e, uint32_t b, bool inl)
 	code_here(c, e->stubl[b]);
 	if (!direct)
 		code_gs(c, 0x89, R15, TCB_R15, true);
-	code_gs(c, 0x8b, R15, TCB_LP, true);
+	if (!direct || !comes_kept(e, k))
+		code_gs(c, 0x8b, R15, TCB_LP, true);
 	c->cur.flags = MAP_X_STUB;
 	e->off = 0;
 	if (e->chk_stub[b])
@@ -461,8 +470,10 @@ void ctl_end(struct em *e, uint32_t b, const struct dec *d, uint32_t i, uint32_t
 		break;
 	case FLOW_RET:
 		commit(e);
-		code_gs(c, 0x89, R15, TCB_LP, true);
-		give_back(e);
+		if (!e->g->sum->keeps) {
+			code_gs(c, 0x89, R15, TCB_LP, true);
+			give_back(e);
+		}
 		emit_bytes(e, d, d->b);
 		break;
 	case FLOW_SYSCALL:

@@ -74,6 +74,8 @@ enum stub glue_stub(const struct module *m, const struct an_group *g, uint32_t b
 	if (b->flags & (AN_B_LANDING | AN_B_TWICE))
 		return STUB_RESYNC;
 	if (b->flags & AN_B_ENTRY) {
+		if (g->sum->priv)
+			return STUB_NONE;
 		s = STUB_ENTRY;
 		kinds++;
 	}

@@ -83,8 +83,10 @@ static int rounds(struct mw *w, int jobs, char *err, size_t errlen)
 		was[gi] = m->group[gi].reason;
 	if (!r)
 		r = live_module(m, jobs) || plan_rounds(m, w->flags, jobs, w->plan) ? -1 : 0;
-	if (!r && !given_up(w, bad, was))
+	if (!r && !given_up(w, bad, was)) {
+		keep_find(m);
 		par_for(m->ngroup, jobs, one_group, w);
+	}
 	if (!r && given_up(w, bad, was)) {
 		round2_free(w);
 		r = groups_demote(m, bad, &w->ps) ? -1 : 1;

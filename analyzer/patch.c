@@ -426,6 +426,7 @@ int groups_demote(struct module *m, const uint8_t *bad, struct patches *ps)
 	}
 	m->nopaque = n;
 	forget_callee(m, bad);
+	keep_private(m);
 	return 0;
 }
 
