@@ -191,10 +191,9 @@ static bool plain_return(const struct an_group *g, uint32_t insn)
 {
 	uint32_t b = g->block[g->insn[insn].block].succ[1];
 
-	return b == AN_NONE ||
-	       ((g->block[b].flags & AN_B_RETURN) &&
-		!(g->block[b].flags &
-		  (AN_B_ENTRY | AN_B_LANDING | AN_B_TWICE | AN_B_TARGET | AN_B_ANYTARGET)));
+	return b == AN_NONE || ((g->block[b].flags & AN_B_RETURN) &&
+				!(g->block[b].flags &
+				  (AN_B_ENTRY | AN_B_LANDING | AN_B_TWICE | AN_B_TARGET | AN_B_ANYTARGET)));
 }
 
 /* which of the two properties */
