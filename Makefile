@@ -52,8 +52,11 @@ $(B)/obj/preload/rt_%.o: preload/rt_%.S
 $(B)/libptrace_rt.so: $(RT_OBJ)
 	$(CC) -shared -nostdlib -Wl,-z,initfirst -Wl,-z,now -Wl,-z,noexecstack -Wl,--build-id \
 		-Wl,-soname,libptrace_rt.so -o $@ $^ -lgcc
+# static: it starts while the traced program waits, and its own loading would be half of that. Where there are no
+# static libraries: make COLLECT_LDFLAGS=
+COLLECT_LDFLAGS ?= -static
 $(B)/ptrace-collect: $(call obj,$(wildcard preload/collect*.c))
-	$(CC) $(LDFLAGS) -o $@ $^ -lxxhash -lzstd -llz4 -lpthread
+	$(CC) $(LDFLAGS) $(COLLECT_LDFLAGS) -o $@ $^ -lxxhash -lzstd -lpthread
 $(B)/ptrace-record: $(call obj,$(wildcard preload/record*.c))
 	$(CC) $(LDFLAGS) -o $@ $^
 

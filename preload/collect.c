@@ -243,6 +243,7 @@ int main(int argc, char **argv)
 	futex_wake(&c.ring->ready);
 	if (err)
 		return 1;
+	work_populate(&c);
 	finish(&c, follow(&c));
 	return 0;
 }

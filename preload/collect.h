@@ -6,6 +6,7 @@
 #define COLLECT_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 #include "ring.h"
 
@@ -27,6 +28,9 @@ struct collect {
 	bool salvaged;
 };
 
+#define LZ_BITS 14
+#define LZ_TABLE (1u << LZ_BITS)
+
 /* A chunk ready to be appended. */
 struct pack {
 	void *buf; /* owned, cap bytes */
@@ -40,8 +44,15 @@ struct pack {
 /* collect_chunk.c: 0 or errno */
 int chunk_init(struct collect *c);
 int pack_init(struct pack *k);
-void chunk_pack(const struct collect *c, struct pack *k, const void *p, uint64_t n);
+/* table: as for lz_pack */
+void chunk_pack(const struct collect *c, struct pack *k, uint16_t *table, const void *p, uint64_t n);
 int chunk_append(struct collect *c, const struct pack *k, const struct ring_desc *d, int kind);
+
+/* collect_lz.c */
+size_t lz_bound(size_t n); /* what lz_pack may write, at most */
+/* n bytes (under 2 GiB) as an LZ4 block to `to`, lz_bound(n) bytes; table: LZ_TABLE entries of scratch. Returns
+ * the block's size */
+size_t lz_pack(uint16_t *table, const void *from, size_t n, void *to);
 
 /* collect.c */
 void futex_wake(uint32_t *word);
@@ -50,6 +61,8 @@ void futex_wait(uint32_t *word, uint32_t val, long ms);
 /* collect_work.c */
 #define WORK_MAX 8192 /* chunks that wait, at most */
 int work_init(struct collect *c); /* 0 or errno */
+/* has the pages made that the program will write to, while it starts */
+void work_populate(struct collect *c);
 bool work_drain(struct collect *c); /* takes on what has been handed over; true if there was something */
 void work_last(struct collect *c, uint64_t n, const struct ring_desc *d,
 	       int kind); /* n bytes of chunk `head`, after all others */

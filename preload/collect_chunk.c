@@ -8,7 +8,6 @@
  */
 #include <errno.h>
 #include <fcntl.h>
-#include <lz4.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/file.h>
@@ -21,10 +20,10 @@
 
 int pack_init(struct pack *k)
 {
-	size_t z = ZSTD_compressBound(RAW_MAX), l = LZ4_compressBound(RAW_MAX);
+	size_t z = ZSTD_compressBound(RAW_MAX), l = lz_bound(RAW_MAX);
 
 	k->cap = z > l ? z : l;
-	k->buf = malloc(k->cap);
+	k->buf = malloc(k->cap); /* used from the front: what is never written takes no memory */
 	return k->buf ? 0 : ENOMEM;
 }
 
@@ -57,12 +56,12 @@ static int write_all(int fd, const void *p, size_t n)
 	return 0;
 }
 
-void chunk_pack(const struct collect *c, struct pack *k, const void *p, uint64_t n)
+void chunk_pack(const struct collect *c, struct pack *k, uint16_t *table, const void *p, uint64_t n)
 {
 	size_t r = 0;
 
 	if (n && c->codec == 1)
-		r = LZ4_compress_default(p, k->buf, (int)n, (int)k->cap);
+		r = lz_pack(table, p, n, k->buf);
 	else if (n && c->codec == 2)
 		r = ZSTD_compress(k->buf, k->cap, p, n, 1);
 	if ((c->codec == 2 && ZSTD_isError(r)) || r >= n)

@@ -19,6 +19,7 @@
 #include <sched.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
 #include <time.h>
@@ -211,11 +212,12 @@ static void append_ready(void)
 struct worker {
 	uint8_t *own; /* for what comes from the spool */
 	bool spare; /* works only while the program does not */
+	uint16_t table[LZ_TABLE]; /* for lz_pack */
 };
 
 static void *worker(void *arg)
 {
-	const struct worker *w = arg;
+	struct worker *w = arg;
 	uint8_t *own = w->own;
 
 	/* the main thread, for which the program may have to wait, goes first */
@@ -237,7 +239,7 @@ static void *worker(void *arg)
 		pthread_mutex_unlock(&work.lock);
 		if (!it->buf)
 			err = spool_get(own, it->d.bytes, it->at);
-		chunk_pack(work.c, k, it->buf ? it->buf : own, it->d.bytes);
+		chunk_pack(work.c, k, w->table, it->buf ? it->buf : own, it->d.bytes);
 		if (k->data == own) /* stored: the next chunk must not overwrite it */
 			k->data = memcpy(k->buf, own, k->size);
 		pthread_mutex_lock(&work.lock);
@@ -247,6 +249,13 @@ static void *worker(void *arg)
 		append_ready();
 	}
 	return NULL;
+}
+
+void work_populate(struct collect *c)
+{
+	for (uint32_t i = 1; i < c->ring->nchunks; i++)
+		madvise((void *)chunk_at(c, i), RUN_CHUNK_SIZE + RUN_CHUNK_SLACK,
+			23 /* MADV_POPULATE_WRITE */);
 }
 
 /* workers to start with: as many as there are processors; one is a must */
@@ -267,8 +276,10 @@ int work_init(struct collect *c)
 		pthread_t t;
 		int e;
 
-		if (w)
-			*w = (struct worker){malloc(CHUNK_MAX), i && i == n - 1};
+		if (w) {
+			w->own = malloc(CHUNK_MAX);
+			w->spare = i && i == n - 1;
+		}
 		e = w && w->own ? pthread_create(&t, NULL, worker, w) : ENOMEM;
 
 		if (!e)

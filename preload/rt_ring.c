@@ -74,6 +74,13 @@ static int children_init(void)
 	return 0;
 }
 
+/* A fault on the first touch of a page costs more than all the logging in it; not being able to prefault
+ * (before Linux 5.14) only costs that. The collector has the pages made ahead of the program. */
+static void populate(uint32_t chunk)
+{
+	rt_sc(__NR_madvise, chunk_base(chunk), RUN_CHUNK_SIZE + RUN_CHUNK_SLACK, MADV_POPULATE_WRITE);
+}
+
 static int ring_map(int fd)
 {
 	uint64_t size = (1ull + rt.nchunks) * RUN_CHUNK_SPAN, base;
@@ -94,11 +101,7 @@ static int ring_map(int fd)
 	h->pid = h->tid = rt.pid;
 	h->base = base;
 	h->desc[0].tsc_open = rt_tsc();
-	/* a fault on the first touch of a page costs more than all the logging in it; not being able
-	 * to prefault (before Linux 5.14) only costs that */
-	for (uint32_t i = 0; i < rt.nchunks; i++)
-		rt_sc(__NR_madvise, chunk_base(i), RUN_CHUNK_SIZE + RUN_CHUNK_SLACK,
-		      23 /* MADV_POPULATE_WRITE */);
+	populate(0);
 	rt.tcb = (void *)(base + RING_TCB_OFF);
 	tcb_init(rt.tcb, chunk_base(0), (uint64_t)rt_stack_top);
 	return 0;
@@ -212,6 +215,8 @@ int rt_chunk_full(struct rt_tcb *t)
 		h->head--;
 		return rt_stop_leave(t, RUN_STOP_COLLECTOR, 0);
 	}
+	if (h->head < h->nchunks)
+		populate(h->head);
 	d = desc();
 	d->first = next;
 	d->bytes = 0;
