@@ -4,7 +4,7 @@
  *
  *   rt_init ─▶ rt_env, rt_dir        settings, the run directory
  *          ├─▶ rt_ring ─▶ rt_spawn   shared memory, ptrace-collect
- *          ├─▶ rt_mod ─▶ rt_elf, rt_map (─▶ rt_spawn: ptrace-analyze), rt_place, rt_apply
+ *          ├─▶ rt_mod ─▶ rt_elf, rt_map (─▶ rt_spawn: ptrace-analyze), rt_copy, rt_place, rt_apply
  *          └─▶ rt_start              start.bin
  *   rt_entry.S ─▶ rt_hook (system calls), rt_ring (full chunk), rt_sig ─▶ rt_xlat
  *                    all ─▶ rt_stop  clean stop
@@ -23,6 +23,7 @@
 #define RT_NMOD 1024
 #define RT_NCHILD 4 /* nesting depth of vfork children */
 #define RT_ARENA (32ull << 20)
+#define RT_WINDOW (256u << 10) /* text patched at a time */
 
 struct rt_regs {
 	uint64_t gpr[16];
@@ -64,6 +65,9 @@ struct rt_module {
 	uint64_t map_size;
 	uint8_t key[32];
 	uint32_t key_len;
+	const struct map_patch *patch; /* in scratch memory, while the module is being loaded */
+	uint64_t npatch;
+	uint8_t *window; /* there, too: RT_WINDOW bytes */
 	bool vdso;
 	bool patched;
 	uint8_t *saved; /* vDSO: its original bytes */
@@ -126,6 +130,10 @@ void *rt_alloc(size_t n); /* from the arena, zeroed, never freed; NULL when it i
 bool rt_dirname(char *path); /* cut at the last slash; false if there is none */
 void rt_take_xfsz(void);
 int rt_write_all(int fd, const void *p, size_t n); /* 0 or -errno */
+/* memcpy from and to memory of the program, by the kernel and without faults. 0 or -errno (a filter of system
+ * calls may refuse): copy it yourself then */
+int rt_copy_out(void *to, uint64_t from, size_t n);
+int rt_copy_in(uint64_t to, const void *from, size_t n);
 
 /* rt_maps.c */
 struct rt_vma {
@@ -159,6 +167,7 @@ void rt_dir_path(char *buf, const char *dir, const char *name);
 
 /* rt_spawn.c */
 int rt_spawn_collector(int memfd);
+int rt_spawn_wait(void);
 /* avoid: list of addresses for --avoid, or NULL */
 int rt_spawn_analyzer(const char *file, const char *out, const char *name, const char *avoid);
 
@@ -181,13 +190,20 @@ static inline const void *rt_map_sect(const struct map_head *h, int s, uint64_t 
 	return (const uint8_t *)h + h->sect[s].off;
 }
 
-/* rt_apply.c */
-int rt_apply(struct rt_module *m); /* enum run_module_reason */
+/* rt_copy.c */
+int rt_copy_make(struct rt_module *m, int fd); /* enum run_module_reason */
+void rt_copy_drop(struct rt_module *m);
+uint8_t *rt_scratch(uint64_t size); /* NULL: there is no room. What was in it is lost */
+void rt_scratch_drop(void);
+
+/* rt_apply.c: patches the text; fd: the module's file. Without a copy after a failure */
+int rt_apply(struct rt_module *m, int fd); /* enum run_module_reason */
 void rt_unapply(struct rt_module *m);
 void rt_unapply_all(void);
 
 /* rt_mod.c */
 int rt_mod_start(void);
+bool rt_mod_ids(struct rt_module *m); /* gives it mark ids (m->site_base), as many as its map wants */
 struct rt_module *rt_mod_exec(uint64_t addr, uint64_t size);
 uint32_t rt_mod_unmap(uint64_t addr, uint64_t size, uint32_t *index, uint32_t max);
 bool rt_mod_text(uint64_t addr, uint64_t size); /* touches patched text */
@@ -196,6 +212,7 @@ struct rt_module *rt_mod_at_copy(uint64_t addr);
 
 /* rt_ring.c */
 int rt_ring_open(void);
+int rt_ring_ready(void); /* the collector is; 0, or -errno after saying why */
 void rt_ring_wait_done(void);
 void rt_ring_kick(void);
 bool rt_ring_dead(void);

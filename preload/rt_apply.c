@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * rt_apply.c - puts a module's copy in place and patches its original text; and undoes it
+ * rt_apply.c - patches a module's original text, so that control enters its copy (rt_copy.c); and undoes it
  *
- *   original text ── jmp, rel8 to islands, int3 fill ──▶ copy (anonymous, within ±2 GiB, r-x)
+ *   original text ── jmp, rel8 to islands, int3 fill ──▶ copy (within ±2 GiB)
  *
  * The original text is a private file mapping: undoing is dropping its modified pages, after
  * which the kernel reads them from the file again (madvise(2), MADV_DONTNEED). The vDSO is no
@@ -26,51 +26,18 @@ static uint64_t seg_hi(const struct rt_module *m, const struct map_seg *s)
 	return (m->bias + s->vaddr + s->memsz + RT_PAGE - 1) & ~(RT_PAGE - 1);
 }
 
-static bool fix(struct rt_module *m)
+/* the executable segment that vaddr is in; s: where to look first */
+static const struct map_seg *text_at(const struct rt_module *m, uint32_t vaddr, const struct map_seg *s)
 {
 	uint64_t n;
-	const struct map_fixup *f = rt_map_sect(m->map, MAP_FIXUPS, &n, sizeof(*f));
-	uint64_t size = m->map->sect[MAP_COPY].size;
 
-	for (uint64_t i = 0; i < n; i++) {
-		uint64_t p = m->copy + f[i].copy_off;
-		uint32_t width = f[i].kind == MAP_FIX_ABS64 ? 8 : 4;
-
-		if (size < width || f[i].copy_off > size - width)
-			return false;
-		switch (f[i].kind) {
-		case MAP_FIX_MOD32:
-			*(uint32_t *)p += (uint32_t)(m->bias - m->copy);
-			break;
-		case MAP_FIX_ABS64:
-			*(uint64_t *)p += m->bias;
-			break;
-		case MAP_FIX_LO32:
-			*(uint32_t *)p += (uint32_t)m->bias;
-			break;
-		case MAP_FIX_HI32:
-			*(uint32_t *)p = (m->bias + *(uint32_t *)p) >> 32;
-			break;
-		case MAP_FIX_MARK:
-			*(uint32_t *)p += m->site_base << RUN_MARK_ID_SHIFT;
-			break;
-		default:
-			return false;
-		}
-	}
-	return true;
-}
-
-static bool in_text(const struct rt_module *m, uint32_t vaddr, uint32_t len)
-{
-	uint64_t n;
-	const struct map_seg *s = rt_map_sect(m->map, MAP_SEGS, &n, sizeof(*s));
-
+	if (s && vaddr >= s->vaddr && vaddr - s->vaddr < s->filesz)
+		return s;
+	s = rt_map_sect(m->map, MAP_SEGS, &n, sizeof(*s));
 	for (uint64_t i = 0; i < n; i++)
-		if ((s[i].prot & PF_X) && vaddr >= s[i].vaddr &&
-		    vaddr - s[i].vaddr + (uint64_t)len <= s[i].filesz)
-			return true;
-	return false;
+		if ((s[i].prot & PF_X) && vaddr >= s[i].vaddr && vaddr - s[i].vaddr < s[i].filesz)
+			return &s[i];
+	return NULL;
 }
 
 static uint32_t patch_len(const struct map_patch *p)
@@ -92,13 +59,15 @@ static uint32_t patch_len(const struct map_patch *p)
 /* everything that could fail is found before the first byte is written */
 static bool patches_ok(const struct rt_module *m)
 {
-	uint64_t n, copy = m->map->sect[MAP_COPY].size;
-	const struct map_patch *p = rt_map_sect(m->map, MAP_PATCHES, &n, sizeof(*p));
+	uint64_t copy = m->map->sect[MAP_COPY].size;
+	const struct map_patch *p = m->patch;
+	const struct map_seg *s = NULL;
 
-	for (uint64_t i = 0; i < n; i++) {
+	for (uint64_t i = 0; i < m->npatch; i++) {
 		uint32_t len = patch_len(&p[i]);
 
-		if (!len || !in_text(m, p[i].vaddr, len))
+		s = text_at(m, p[i].vaddr, s);
+		if (!len || !s || p[i].vaddr - s->vaddr + (uint64_t)len > s->filesz)
 			return false;
 		if ((p[i].kind == MAP_PATCH_JMP || p[i].kind == MAP_PATCH_CALL) && p[i].arg >= copy)
 			return false;
@@ -109,31 +78,34 @@ static bool patches_ok(const struct rt_module *m)
 	return true;
 }
 
-static void patch(const struct rt_module *m)
+static void fill(uint8_t *at, uint32_t n)
 {
-	uint64_t n;
-	const struct map_patch *p = rt_map_sect(m->map, MAP_PATCHES, &n, sizeof(*p));
+	if (n >= 64)
+		memset(at, 0xcc, n);
+	else /* most are a few bytes */
+		for (uint32_t i = 0; i < n; i++)
+			at[i] = 0xcc;
+}
 
-	for (uint64_t i = 0; i < n; i++) {
-		uint8_t *at = (uint8_t *)(m->bias + p[i].vaddr);
-		uint32_t rel = (uint32_t)(m->copy + p[i].arg - (uint64_t)at);
+static void put(const struct rt_module *m, const struct map_patch *p, uint8_t *at)
+{
+	uint32_t rel = (uint32_t)(m->copy + p->arg - (m->bias + p->vaddr));
 
-		switch (p[i].kind) {
-		case MAP_PATCH_JMP:
-			at[0] = 0xe9;
-			*(uint32_t *)(at + 1) = rel - 5;
-			break;
-		case MAP_PATCH_JMP8:
-			at[0] = 0xeb;
-			at[1] = (uint8_t)(p[i].arg - p[i].vaddr - 2);
-			break;
-		case MAP_PATCH_CALL:
-			*(uint32_t *)at = rel - 4;
-			break;
-		case MAP_PATCH_INT3:
-			memset(at, 0xcc, p[i].arg);
-			break;
-		}
+	switch (p->kind) {
+	case MAP_PATCH_JMP:
+		at[0] = 0xe9;
+		*(uint32_t *)(at + 1) = rel - 5;
+		break;
+	case MAP_PATCH_JMP8:
+		at[0] = 0xeb;
+		at[1] = (uint8_t)(p->arg - p->vaddr - 2);
+		break;
+	case MAP_PATCH_CALL:
+		*(uint32_t *)at = rel - 4;
+		break;
+	case MAP_PATCH_INT3:
+		fill(at, p->arg);
+		break;
 	}
 }
 
@@ -157,66 +129,101 @@ static long protect(const struct rt_module *m, bool writable)
 	return first;
 }
 
-/* Every page of these sections, the copy and the patched text is going to be touched: have them all at
- * once, a fault each costs more than the work on it. Where the kernel cannot, the faults come. */
-static void have(uint64_t lo, uint64_t hi, int advice)
+struct span {
+	uint64_t i; /* next patch */
+	uint32_t done; /* bytes of it, a long fill, that the last window had */
+};
+
+/* the next patches that are near each other, below limit: returns the window's end, *s is moved behind it */
+static uint32_t span_next(const struct rt_module *m, struct span *s, uint32_t start, uint32_t limit)
 {
-	lo &= ~(RT_PAGE - 1);
-	rt_sc(__NR_madvise, lo, ((hi + RT_PAGE - 1) & ~(RT_PAGE - 1)) - lo, advice);
+	const uint32_t far = 2 * RT_PAGE;
+	uint32_t end = start;
+
+	for (; s->i < m->npatch; s->i++, s->done = 0) {
+		const struct map_patch *p = &m->patch[s->i];
+		uint32_t from = p->vaddr + s->done, to = p->vaddr + patch_len(p);
+
+		if (from < start || to > limit || (from > end && from - end >= far))
+			break;
+		if (to - start > RT_WINDOW) {
+			if (p->kind == MAP_PATCH_INT3 && from - start < RT_WINDOW) {
+				end = start + RT_WINDOW;
+				s->done = end - p->vaddr;
+			}
+			break;
+		}
+		end = to > end ? to : end;
+	}
+	return end;
 }
 
-static void have_sections(const struct rt_module *m)
+static void put_span(const struct rt_module *m, struct span a, struct span b, uint32_t start, uint32_t end)
 {
-	static const uint8_t used[] = {MAP_COPY, MAP_FIXUPS, MAP_PATCHES};
+	for (uint64_t i = a.i; i < b.i || (i == b.i && b.done); i++) {
+		const struct map_patch *p = &m->patch[i];
+		uint32_t from = p->vaddr < start ? start : p->vaddr, to = p->vaddr + patch_len(p);
 
-	for (size_t i = 0; i < sizeof(used); i++) {
-		uint64_t at = (uint64_t)m->map + m->map->sect[used[i]].off;
-
-		have(at, at + m->map->sect[used[i]].size, MADV_POPULATE_READ);
+		if (p->kind == MAP_PATCH_INT3)
+			fill(m->window + (from - start), (to < end ? to : end) - from);
+		else
+			put(m, p, m->window + (p->vaddr - start));
 	}
 }
 
-/* the text between patches that are near each other */
-static void have_text(const struct rt_module *m)
+/* all executable segments: what is in memory of them goes, the file stays */
+static void forget(const struct rt_module *m)
 {
-	const uint32_t far = 8 * RT_PAGE;
 	uint64_t n;
-	const struct map_patch *p = rt_map_sect(m->map, MAP_PATCHES, &n, sizeof(*p));
+	const struct map_seg *s = rt_map_sect(m->map, MAP_SEGS, &n, sizeof(*s));
 
-	for (uint64_t i = 0, first = 0; i < n; i++) {
-		if (i + 1 < n && p[i + 1].vaddr - p[i].vaddr < far)
-			continue;
-		have(m->bias + p[first].vaddr, m->bias + p[i].vaddr + patch_len(&p[i]), MADV_POPULATE_WRITE);
-		first = i + 1;
+	for (uint64_t i = 0; i < n; i++)
+		if (s[i].prot & PF_X)
+			rt_sc(__NR_madvise, seg_lo(m, &s[i]), seg_hi(m, &s[i]) - seg_lo(m, &s[i]),
+			      MADV_DONTNEED);
+}
+
+/* From the file, by the kernel: a page that is not mapped yet is copied and mapped once; one that is must
+ * first be taken back from every processor, and one that we touch is mapped for nothing (rt_copy.c). fd:
+ * the module's file. false: not (or not all) done */
+static bool patch_by_kernel(const struct rt_module *m, int fd)
+{
+	const struct map_seg *seg = NULL;
+	struct span s = {0, 0};
+
+	forget(m);
+	while (s.i < m->npatch) {
+		uint32_t start = m->patch[s.i].vaddr + s.done;
+		struct span was = s;
+		long n;
+
+		seg = text_at(m, start, seg);
+		n = span_next(m, &s, start, (uint32_t)(seg->vaddr + seg->filesz)) - start;
+		if (rt_pread(fd, m->window, n, seg->off + (start - seg->vaddr)) != n)
+			return false;
+		put_span(m, was, s, start, start + (uint32_t)n);
+		if (rt_copy_in(m->bias + start, m->window, n))
+			return false;
 	}
+	return true;
 }
 
-static int place(struct rt_module *m)
+static bool patch(const struct rt_module *m, int fd)
 {
-	uint64_t size = m->map->sect[MAP_COPY].size;
-
-	m->copy_size = (size + RT_PAGE - 1) & ~(RT_PAGE - 1);
-	if (!size)
-		return RUN_MOD_REFUSED;
-	m->copy = rt_place_near(m->lo, m->hi, m->copy_size);
-	if (!m->copy)
-		return RUN_MOD_NO_ROOM;
-	if (size >= RT_HUGE)
-		rt_sc(__NR_madvise, m->copy, m->copy_size, MADV_HUGEPAGE);
-	have(m->copy, m->copy + m->copy_size, MADV_POPULATE_WRITE);
-	have_sections(m);
-	memcpy((void *)m->copy, (const uint8_t *)m->map + m->map->sect[MAP_COPY].off, size);
-	memset((void *)(m->copy + size), 0xcc, m->copy_size - size);
-	if (!fix(m) || !patches_ok(m))
-		return RUN_MOD_MISMATCH;
-	if (rt_err(rt_mprotect(m->copy, m->copy_size, PROT_READ | PROT_EXEC)))
-		return RUN_MOD_REFUSED;
-	return RUN_MOD_OK;
+	if (rt_err(protect(m, true))) {
+		protect(m, false);
+		return false;
+	}
+	if (m->vdso || !patch_by_kernel(m, fd))
+		for (uint64_t i = 0; i < m->npatch; i++)
+			put(m, &m->patch[i], (uint8_t *)(m->bias + m->patch[i].vaddr));
+	protect(m, false);
+	return true;
 }
 
-int rt_apply(struct rt_module *m)
+int rt_apply(struct rt_module *m, int fd)
 {
-	int r = place(m);
+	int r = patches_ok(m) ? RUN_MOD_OK : RUN_MOD_MISMATCH;
 
 	if (!r && m->vdso) {
 		m->saved = rt_alloc(m->hi - m->lo);
@@ -225,21 +232,13 @@ int rt_apply(struct rt_module *m)
 		else
 			r = RUN_MOD_NO_ROOM;
 	}
-	if (!r && rt_err(protect(m, true))) {
-		protect(m, false);
-		r = RUN_MOD_REFUSED;
+	if (!r) {
+		m->patched = patch(m, fd);
+		r = m->patched ? RUN_MOD_OK : RUN_MOD_REFUSED;
 	}
-	if (r) {
-		if (m->copy)
-			rt_munmap(m->copy, m->copy_size);
-		m->copy = 0;
-		return r;
-	}
-	have_text(m);
-	patch(m);
-	m->patched = true;
-	protect(m, false);
-	return RUN_MOD_OK;
+	if (r)
+		rt_copy_drop(m);
+	return r;
 }
 
 /* mlock'ed pages cannot be dropped: write the file's bytes over them */

@@ -11,6 +11,8 @@
 #define XXH_INLINE_ALL
 #define XXH_VECTOR 0 /* scalar: no vector registers in the runtime */
 #define XXH_NO_STREAM
+/* plain loads: the default is a memcpy of 8 bytes, which is a call here (-fno-builtin), and slow: rep movsb */
+#define XXH_FORCE_MEMORY_ACCESS 1
 #pragma GCC diagnostic ignored "-Wunused-function"
 #include <xxhash.h>
 

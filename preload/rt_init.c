@@ -95,6 +95,11 @@ static int begin(const uint64_t *regs)
 	if (rt_dir_open() || rt_ring_open())
 		return -1;
 	r = rt_mod_start();
+	if (rt_ring_ready()) {
+		rt_unapply_all();
+		rt.stopped = true;
+		return -1;
+	}
 	if (r) {
 		if (r == -ENOENT)
 			give_up("no module could be analysed; running untraced (see ", rt.run,

@@ -220,3 +220,28 @@ int rt_write_all(int fd, const void *p, size_t n)
 	}
 	return 0;
 }
+
+static int copy_vm(long nr, uint64_t ours, uint64_t theirs, size_t n)
+{
+	while (n) {
+		uint64_t l[2] = {ours, n}, r[2] = {theirs, n};
+		long k = rt_sc(nr, rt_getpid(), l, 1, r, 1, 0);
+
+		if (rt_err(k) || k == 0)
+			return k ? (int)k : -EIO;
+		ours += k;
+		theirs += k;
+		n -= k;
+	}
+	return 0;
+}
+
+int rt_copy_out(void *to, uint64_t from, size_t n)
+{
+	return copy_vm(__NR_process_vm_readv, (uint64_t)to, from, n);
+}
+
+int rt_copy_in(uint64_t to, const void *from, size_t n)
+{
+	return copy_vm(__NR_process_vm_writev, (uint64_t)from, to, n);
+}

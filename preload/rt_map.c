@@ -52,22 +52,24 @@ static bool check(const struct map_head *h, uint64_t size, const struct rt_modul
 
 		if (s->off > size || s->size > size - s->off || (unit[i] && s->off % 8))
 			return false;
-		/* what is executed or patched must be what was written: a damaged copy would crash the
-		 * program. The rest is not read here at all (a map is many times its text): the decoder
-		 * checks what it uses */
-		if ((i == MAP_COPY || i == MAP_FIXUPS || i == MAP_PATCHES) && s->size &&
-		    rt_xxh3((const uint8_t *)h + s->off, s->size) != s->xxh3)
-			return false;
 	}
 	return h->vaddr_lo <= h->vaddr_hi && h->vaddr_lo == e->lo;
 }
 
-/* RUN_MOD_OK with m->map set, or why not */
+static void unload(struct rt_module *m)
+{
+	rt_copy_drop(m);
+	rt_munmap((uint64_t)m->map, (m->map_size + RT_PAGE - 1) & ~(RT_PAGE - 1));
+	m->map = NULL;
+}
+
+/* RUN_MOD_OK with m->map and the copy set, or why not */
 static int load(struct rt_module *m, const struct rt_elf *e, const char *path)
 {
 	long fd = rt_open(path, O_RDONLY, 0);
 	struct stat st;
 	uint64_t at;
+	int r;
 
 	if (rt_err(fd))
 		return RUN_MOD_NO_MAP;
@@ -76,22 +78,16 @@ static int load(struct rt_module *m, const struct rt_elf *e, const char *path)
 		return RUN_MOD_MISMATCH;
 	}
 	at = rt_place_far(st.st_size, RT_PAGE, (int)fd, PROT_READ, MAP_PRIVATE);
-	rt_close((int)fd);
-	if (!at)
-		return RUN_MOD_NO_ROOM;
-	if (!check((const void *)at, st.st_size, m, e)) {
-		rt_munmap(at, (st.st_size + RT_PAGE - 1) & ~(RT_PAGE - 1));
-		return RUN_MOD_MISMATCH;
-	}
 	m->map = (const void *)at;
 	m->map_size = st.st_size;
-	return RUN_MOD_OK;
-}
-
-static void unload(struct rt_module *m)
-{
-	rt_munmap((uint64_t)m->map, (m->map_size + RT_PAGE - 1) & ~(RT_PAGE - 1));
-	m->map = NULL;
+	if (!at)
+		r = RUN_MOD_NO_ROOM;
+	else
+		r = check(m->map, st.st_size, m, e) ? rt_copy_make(m, (int)fd) : RUN_MOD_MISMATCH;
+	rt_close((int)fd);
+	if (r && at)
+		unload(m);
+	return r;
 }
 
 static bool avoid_path(char *buf, const char *path)

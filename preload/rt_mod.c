@@ -137,7 +137,7 @@ static const struct rt_module *id_owner(uint32_t from, uint32_t n)
 
 /* Mark ids for m, behind those given last as long as there are any: what a stale id names stays unknown
  * to the decoder that long, and not another module's. */
-static bool take_ids(struct rt_module *m)
+bool rt_mod_ids(struct rt_module *m)
 {
 	uint32_t n = m->map->nsites, at = rt.next_id;
 	const struct rt_module *o;
@@ -156,11 +156,35 @@ static bool take_ids(struct rt_module *m)
 	return false;
 }
 
+/* what is in the file; the module's place */
+static int identify(struct rt_module *m, const struct cand *c, int fd, struct rt_elf *e)
+{
+	struct stat st;
+	int r;
+
+	if (rt_err(rt_fstat(fd, &st)))
+		return RUN_MOD_NO_MAP;
+	if (!m->vdso && st.st_ino != c->ino)
+		return RUN_MOD_MISMATCH; /* another file has this name by now */
+	r = rt_elf_read(fd, e);
+	if (r)
+		return r;
+	memcpy(m->key, e->key, sizeof(m->key));
+	m->key_len = e->key_len;
+	m->bias = c->lo - e->vaddr0;
+	m->lo = m->bias + e->lo;
+	m->hi = m->bias + e->hi;
+	if ((uint64_t)rt_text_lo >= m->lo && (uint64_t)rt_text_lo < m->hi)
+		return RUN_MOD_SELF;
+	if (e->textrel)
+		return RUN_MOD_TEXTREL;
+	return e->hi >> 32 ? RUN_MOD_REFUSED : RUN_MOD_OK;
+}
+
 static int load(struct rt_module *m, const struct cand *c)
 {
 	char file[RT_PATH];
 	struct rt_elf e;
-	struct stat st;
 	long fd;
 	int r;
 
@@ -169,29 +193,13 @@ static int load(struct rt_module *m, const struct cand *c)
 	fd = m->vdso ? vdso_file(c, file) : rt_open(file, O_RDONLY, 0);
 	if (rt_err(fd))
 		return RUN_MOD_NO_MAP;
-	r = rt_err(rt_fstat((int)fd, &st)) ? RUN_MOD_NO_MAP : RUN_MOD_OK;
-	if (!r && !m->vdso && st.st_ino != c->ino)
-		r = RUN_MOD_MISMATCH; /* another file has this name by now */
+	r = identify(m, c, (int)fd, &e);
 	if (!r)
-		r = rt_elf_read((int)fd, &e);
+		r = rt_map_get(m, &e, file);
+	if (!r)
+		r = rt_apply(m, (int)fd);
 	rt_close((int)fd);
-	if (r)
-		return r;
-	memcpy(m->key, e.key, sizeof(m->key));
-	m->key_len = e.key_len;
-	m->bias = c->lo - e.vaddr0;
-	m->lo = m->bias + e.lo;
-	m->hi = m->bias + e.hi;
-	if ((uint64_t)rt_text_lo >= m->lo && (uint64_t)rt_text_lo < m->hi)
-		return RUN_MOD_SELF;
-	if (e.textrel)
-		return RUN_MOD_TEXTREL;
-	if (e.hi >> 32)
-		return RUN_MOD_REFUSED;
-	r = rt_map_get(m, &e, file);
-	if (!r && !take_ids(m))
-		r = RUN_MOD_NO_ROOM;
-	return r ? r : rt_apply(m);
+	return r;
 }
 
 static struct rt_module *add(const struct cand *c)
@@ -253,6 +261,7 @@ int rt_mod_start(void)
 /* a file was mapped executable at addr: NULL if there is nothing to tell the decoder */
 struct rt_module *rt_mod_exec(uint64_t addr, uint64_t size)
 {
+	struct rt_module *m;
 	struct scan *s;
 	struct cand *c;
 
@@ -264,7 +273,9 @@ struct rt_module *rt_mod_exec(uint64_t addr, uint64_t size)
 	c = &s->c[s->n - 1];
 	if (addr < c->lo || addr >= c->hi)
 		return NULL;
-	return add(c);
+	m = add(c);
+	rt_scratch_drop();
+	return m;
 }
 
 static bool text_overlap(const struct rt_module *m, uint64_t lo, uint64_t hi)

@@ -144,6 +144,15 @@ int rt_ring_open(void)
 	return r;
 }
 
+int rt_ring_ready(void)
+{
+	int r = rt_spawn_wait();
+
+	if (r)
+		cannot_start(r);
+	return r;
+}
+
 bool rt_ring_dead(void)
 {
 	return __atomic_load_n(&rt.ring->owner, __ATOMIC_ACQUIRE) & FUTEX_OWNER_DIED;

@@ -4,7 +4,7 @@
  *
  * Children are made with clone() and exit signal 0: the program sees no SIGCHLD and a wait for
  * any child (without __WALL or __WCLONE) does not find them. The collector is a grandchild, so
- * it is not a child of the program at all.
+ * it is not a child of the program at all; it starts while the modules are loaded.
  */
 #include "rt.h"
 
@@ -64,8 +64,14 @@ static void failed(int err)
 	rt_futex_wake(&rt.ring->ready);
 }
 
-static void __attribute__((noreturn)) collector(int memfd, char **env)
+struct tool {
+	int memfd;
+	char **env;
+};
+
+static void __attribute__((noreturn)) collector(void *arg)
 {
+	const struct tool *t = arg;
 	char *argv[] = {rt.collect, "--run",	  rt.run,
 			"--proc",   rt.proc,	  "--live",
 			rt.live,    "--compress", (char *)rt.compress_opt,
@@ -74,7 +80,7 @@ static void __attribute__((noreturn)) collector(int memfd, char **env)
 	long r, fd;
 
 	rt_sc(__NR_setsid);
-	fd = rt_sc(__NR_fcntl, memfd, F_DUPFD, COLLECT_FD); /* out of the way of 0 to 2 */
+	fd = rt_sc(__NR_fcntl, t->memfd, F_DUPFD, COLLECT_FD); /* out of the way of 0 to 2 */
 	if (rt_err(fd)) {
 		failed(-EMFILE); /* EINVAL: the limit is below COLLECT_FD */
 		quit(127);
@@ -85,53 +91,90 @@ static void __attribute__((noreturn)) collector(int memfd, char **env)
 		for (int i = COLLECT_FD + 1; i < 1024; i++) /* before Linux 5.9 */
 			rt_close(i);
 	unblock_all();
-	r = rt_sc(__NR_execve, rt.collect, argv, env);
+	r = rt_sc(__NR_execve, rt.collect, argv, t->env);
 	failed((int)r);
 	quit(127);
 }
 
-/* Between the program and the collector: stays until the collector is ready or gone, so that one that dies
- * at once (a missing library of its own) is not waited for. */
-static void __attribute__((noreturn)) nurse(int memfd, char **env)
-{
-	long pid = rt_sc(__NR_clone, 0, 0, 0, 0, 0);
-	uint64_t t0 = rt_msec();
-	int status;
+static long collector_pid, collector_fd = -1; /* fd: its pidfd, where the kernel has them (Linux 5.3) */
 
-	if (pid == 0)
-		collector(memfd, env);
-	if (rt_err(pid)) {
-		failed((int)pid);
-		quit(1);
+/* As vfork(2): the child has our memory and stack until it execs or exits, and we wait. A fork would copy the
+ * page tables and make each page of the program fault once more. Nothing but the call lies between here and
+ * fn's frames, which do not touch this one. No handler can run in the child on our memory: the program has
+ * installed none yet, and exec resets what was there before. */
+static long __attribute__((noinline)) vforked(void __attribute__((noreturn)) (*fn)(void *), void *arg)
+{
+	long pid = rt_sc(__NR_clone, CLONE_VM | CLONE_VFORK, 0, 0, 0, 0);
+
+	if (pid == 0) {
+		fn(arg);
+		quit(127);
 	}
-	while (!ready()) {
-		rt_futex_wait(&rt.ring->ready, 0, 20);
-		if (rt_sc(__NR_wait4, pid, &status, RT_WNOHANG | RT_WALL, 0) == pid && !ready())
-			failed(-ECHILD);
-		else if (rt_msec() - t0 > 20000)
-			failed(-ETIMEDOUT);
-	}
+	return pid;
+}
+
+/* gives the collector a parent that is gone */
+static void __attribute__((noreturn)) between(void *arg)
+{
+	collector_pid = vforked(collector, arg);
 	quit(0);
 }
 
+/* 0: it is on its way, see rt_spawn_wait; or -errno */
 int rt_spawn_collector(int memfd)
 {
-	char **env = tool_env();
+	struct tool t = {memfd, tool_env()};
+	long pid, r;
 	int status;
-	long pid;
 
-	if (!env)
+	if (!t.env)
 		return -ENOMEM;
-	pid = rt_sc(__NR_clone, 0, 0, 0, 0, 0);
-	if (pid == 0)
-		nurse(memfd, env);
+	pid = vforked(between, &t);
 	if (rt_err(pid))
 		return (int)pid;
 	while (rt_sc(__NR_wait4, pid, &status, RT_WALL, 0) == -EINTR)
 		;
-	if (!ready())
-		return -ECHILD; /* the nurse was killed */
-	return ready() == 1 ? 0 : -(int)rt.ring->error;
+	if (rt_err(collector_pid))
+		return (int)collector_pid;
+	if (ready() == 2)
+		return -(int)rt.ring->error; /* exec failed */
+	r = rt_sc(__NR_pidfd_open, collector_pid, 0);
+	collector_fd = rt_err(r) ? -1 : r;
+	return 0;
+}
+
+/* one that dies at once (a missing library of its own) is not waited for */
+static bool gone(void)
+{
+	struct {
+		int fd;
+		short events, revents;
+	} p = {(int)collector_fd, 1 /* POLLIN */, 0};
+
+	if (collector_fd < 0)
+		return rt_sc(__NR_kill, collector_pid, 0) == -ESRCH;
+	return rt_sc(__NR_poll, &p, 1, 0) > 0;
+}
+
+/* until the collector is ready: 0 or -errno */
+int rt_spawn_wait(void)
+{
+	uint64_t t0 = rt_msec();
+	int r = 0;
+
+	while (!ready() && !r) {
+		rt_futex_wait(&rt.ring->ready, 0, 20);
+		if (gone() && !ready())
+			r = -ECHILD;
+		else if (rt_msec() - t0 > 20000)
+			r = -ETIMEDOUT;
+	}
+	if (collector_fd >= 0)
+		rt_close((int)collector_fd);
+	collector_fd = -1;
+	if (!r && ready() != 1)
+		r = -(int)rt.ring->error;
+	return r;
 }
 
 static void __attribute__((noreturn))

@@ -61,14 +61,32 @@ static void cpu_state(struct run_start *s)
 	}
 }
 
+/* By way of memory of ours that is in place: most of these pages have not been touched yet, and would not be
+ * but for this */
+static int dump_region(int fd, const struct run_region *r, uint8_t *buf)
+{
+	int err = 0;
+
+	for (uint64_t at = 0, n; at < r->size && !err; at += n) {
+		n = r->size - at < RT_WINDOW ? r->size - at : RT_WINDOW;
+		if (buf && !rt_copy_out(buf, r->addr + at, n))
+			err = rt_write_all(fd, buf, n);
+		else
+			err = rt_write_all(fd, (const void *)(r->addr + at), n);
+	}
+	return err;
+}
+
 static int dump(int fd, const struct list *l, uint64_t pad)
 {
+	uint8_t *buf = rt_scratch(RT_WINDOW);
 	static const uint8_t zero[4096];
 	int r = rt_write_all(fd, zero, pad);
 
 	for (uint32_t i = 0; i < l->n && !r; i++)
 		if (l->r[i].prot & RUN_REGION_DUMPED)
-			r = rt_write_all(fd, (const void *)l->r[i].addr, l->r[i].size);
+			r = dump_region(fd, &l->r[i], buf);
+	rt_scratch_drop();
 	return r;
 }
 
