@@ -22,6 +22,20 @@ static struct {
 
 #define SHARE 8 /* of the free space, one part at most */
 
+/* The program's limit on open files is ours, too: one must be left for the files that are written at the end, or
+ * there is no spool. */
+static void leave_one(void)
+{
+	int fd = spool.fd < 0 ? -1 : dup(spool.fd);
+
+	if (fd >= 0) {
+		close(fd);
+	} else if (spool.fd >= 0) {
+		close(spool.fd);
+		spool.fd = -1;
+	}
+}
+
 void spool_init(struct collect *c, uint64_t limit)
 {
 	struct statvfs v;
@@ -34,11 +48,12 @@ void spool_init(struct collect *c, uint64_t limit)
 	if (!spool.limit)
 		return;
 	spool.fd = openat(c->proc_fd, ".", O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
-	if (spool.fd >= 0)
-		return;
-	spool.fd = openat(c->proc_fd, "spool", O_CREAT | O_EXCL | O_RDWR | O_CLOEXEC, 0600);
-	if (spool.fd >= 0)
-		unlinkat(c->proc_fd, "spool", 0);
+	if (spool.fd < 0) {
+		spool.fd = openat(c->proc_fd, "spool", O_CREAT | O_EXCL | O_RDWR | O_CLOEXEC, 0600);
+		if (spool.fd >= 0)
+			unlinkat(c->proc_fd, "spool", 0);
+	}
+	leave_one();
 }
 
 static bool write_at(const uint8_t *p, uint64_t n, uint64_t at)
