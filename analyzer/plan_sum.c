@@ -3,16 +3,16 @@
  * plan_sum.c - round 1: summaries of all groups, callees before callers
  *
  * Groups are visited in the order in which Tarjan's algorithm closes the strongly connected
- * components of the graph of direct calls and tail jumps. Within a component the summaries start
- * from the best case (nothing written, nothing needed, returns proper) and are recomputed until
- * they stand: a claim about an activation may rest on the same claim about activations that
- * finished before it.
+ * components of the graph of direct calls and tail jumps. Within a component (plan_order.c) the summaries
+ * start from the best case (only what instructions show is written, nothing needed, returns proper) and
+ * are recomputed until they stand: a claim about an activation may rest on the same claim about
+ * activations that finished before it.
  *
  * A group that turns out not to be representable becomes opaque here, and disappears from the
  * callee lists of the others.
  */
 #include <stdlib.h>
-#include "plan.h"
+#include "plan_order.h"
 
 #define MAX_ROUNDS 12
 
@@ -164,13 +164,33 @@ static struct plan *plan_now(struct gr *gr)
 	return p;
 }
 
-/* last: the summaries of all callees stand, and this is the only time */
+/* a plan that rests on summaries which have changed since */
+static void forget(struct scc *s, const struct an_group *g)
+{
+	if (!s->plan)
+		return;
+	plan_free(s->plan[g->id]);
+	s->plan[g->id] = NULL;
+}
+
+static bool calls_itself(const struct an_group *g)
+{
+	for (uint32_t k = 0; k < g->ncallee; k++)
+		if (g->callee[k].group == g->id)
+			return true;
+	return false;
+}
+
+/* last: the summaries of all callees may stand, so the plan is made as well */
 static int plan_one(struct scc *s, struct an_group *g, bool last, bool *changed)
 {
 	struct an_summary was = *g->sum;
+	struct gr *gr;
+	bool ch;
 	int bad;
-	struct gr *gr = gr_open(s->m, g, s->mapflags, &bad);
 
+	forget(s, g);
+	gr = gr_open(s->m, g, s->mapflags, &bad);
 	if (!gr)
 		return bad ? 1 : -1;
 	gr->round1 = true;
@@ -182,16 +202,18 @@ static int plan_one(struct scc *s, struct an_group *g, bool last, bool *changed)
 	g->sum->needs |= entry_needs(gr);
 	g->sum->derefs = gr_entry_derefs(gr);
 	g->sum->lifo = was.lifo && gr->lifo;
-	*changed |= memcmp(&was, g->sum, sizeof(was)) != 0;
-	if (last && s->plan)
+	ch = memcmp(&was, g->sum, sizeof(was)) != 0;
+	*changed |= ch;
+	if (last && s->plan && !(ch && calls_itself(g)))
 		s->plan[g->id] = plan_now(gr);
 	gr_close(gr);
 	return 0;
 }
 
 /* did not settle: claim nothing */
-static void worst(struct an_group *g)
+static void worst(struct scc *s, struct an_group *g)
 {
+	forget(s, g);
 	g->sum->maywrite = 0xffffu & ~(1u << SEM_RSP);
 	g->sum->lifo = false;
 }
@@ -210,18 +232,11 @@ static bool stale(const struct scc *s, const struct an_group *g)
 	return false;
 }
 
-static bool calls_itself(const struct an_group *g)
+/* first: per group, in the first round it comes before one of its callees, so its plan would not last */
+static int rounds(struct scc *s, const uint32_t *g, uint32_t n, const uint8_t *first)
 {
-	for (uint32_t k = 0; k < g->ncallee; k++)
-		if (g->callee[k].group == g->id)
-			return true;
-	return false;
-}
-
-static int component(struct scc *s, const uint32_t *g, uint32_t n)
-{
-	bool again = true, last = n == 1 && !calls_itself(&s->m->group[g[0]]);
 	uint32_t now = 0; /* stamps are compared within a component only: the rest stands */
+	bool again = true;
 
 	for (int round = 0; again && round < MAX_ROUNDS; round++) {
 		again = false;
@@ -233,7 +248,7 @@ static int component(struct scc *s, const uint32_t *g, uint32_t n)
 			if (ag->reason != MAP_OK || !stale(s, ag))
 				continue;
 			s->planned[g[k]] = ++now;
-			r = plan_one(s, ag, last, &changed);
+			r = plan_one(s, ag, round || !first[k], &changed);
 			if (r < 0)
 				return -1;
 			if (r > 0)
@@ -244,8 +259,25 @@ static int component(struct scc *s, const uint32_t *g, uint32_t n)
 		}
 	}
 	for (uint32_t k = 0; again && k < n; k++)
-		worst(s->m->group + g[k]);
+		worst(s, s->m->group + g[k]);
 	return 0;
+}
+
+static int component(struct scc *s, uint32_t *g, uint32_t n)
+{
+	uint8_t *first;
+	int r;
+
+	if (n == 1 && !calls_itself(&s->m->group[g[0]]))
+		return rounds(s, g, n, (uint8_t[]){0});
+	first = malloc(n);
+	r = first ? order_cycle(s->m, s->low, s->num, g, n, first) : -1;
+	if (r == 0) {
+		order_seed(s->m, g, n);
+		r = rounds(s, g, n, first);
+	}
+	free(first);
+	return r;
 }
 
 /* components in order[], their levels: one more than the highest callee outside */
@@ -334,7 +366,7 @@ static bool drop_opaque(struct module *m)
 	return any;
 }
 
-static void forget(struct module *m, struct plan **plan)
+static void forget_all(struct module *m, struct plan **plan)
 {
 	for (uint32_t i = 0; plan && i < m->ngroup; i++) {
 		plan_free(plan[i]);
@@ -355,7 +387,7 @@ int plan_rounds(struct module *m, uint32_t mapflags, int jobs, struct plan **pla
 			r = -1;
 		s.plan = plan;
 		s.mapflags = mapflags;
-		forget(m, plan);
+		forget_all(m, plan);
 		for (uint32_t i = 0; r == 0 && i < m->ngroup; i++) {
 			m->group[i].sum->maywrite = m->group[i].sum->needs = 0;
 			m->group[i].sum->derefs = 0;
