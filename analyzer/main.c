@@ -11,6 +11,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 #include "report.h"
@@ -187,6 +188,32 @@ static int write_map(struct module *m, const struct options *o)
 	return rc;
 }
 
+#define HEAP_PER_BYTE 20 /* of the file: what the analysis takes at its peak, roughly */
+#define HEAP_MOST (1 << 30)
+
+/* heap_shape - arrays per group come and go: giving each back to the kernel costs more than the work on it.
+ * And the heap is asked for in one piece, so that the kernel can be told to fill it with huge pages: page
+ * faults took a tenth of the time. What is asked for is about what is needed; only what is touched is taken. */
+static void heap_shape(const char *file)
+{
+	const uintptr_t huge = 2u << 20;
+	struct stat st;
+	uintptr_t lo;
+	void *p;
+
+	mallopt(M_MMAP_THRESHOLD, 8 << 20);
+	mallopt(M_TRIM_THRESHOLD, 512 << 20);
+	if (!stat(file, &st) && S_ISREG(st.st_mode) && st.st_size < HEAP_MOST / HEAP_PER_BYTE) {
+		mallopt(M_TOP_PAD, (int)st.st_size * HEAP_PER_BYTE);
+		p = malloc(1 << 20);
+		lo = ((uintptr_t)p + huge - 1) & ~(huge - 1);
+		if (lo < (uintptr_t)sbrk(0))
+			madvise((void *)lo, (uintptr_t)sbrk(0) - lo, MADV_HUGEPAGE); /* a wish */
+		free(p);
+	}
+	mallopt(M_TOP_PAD, 4 << 20);
+}
+
 int main(int argc, char **argv)
 {
 	struct options o = {0};
@@ -196,10 +223,7 @@ int main(int argc, char **argv)
 
 	if ((rc = parse(argc, argv, &o)))
 		return rc;
-	/* arrays per group come and go: giving each back to the kernel costs more than the work on it */
-	mallopt(M_MMAP_THRESHOLD, 8 << 20);
-	mallopt(M_TRIM_THRESHOLD, 512 << 20);
-	mallopt(M_TOP_PAD, 4 << 20);
+	heap_shape(o.file);
 	if (!o.jobs)
 		o.jobs = sysconf(_SC_NPROCESSORS_ONLN) > 0 ? sysconf(_SC_NPROCESSORS_ONLN) : 1;
 	if (!(m = elf_open(o.file, err, sizeof(err)))) {
