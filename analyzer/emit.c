@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include "emit.h"
+#include "form.h"
 
 void emit_bytes(struct em *e, const struct dec *d, const uint8_t *b)
 {
@@ -102,6 +103,21 @@ static void logs_of(struct em *e, uint32_t b, uint32_t insn, uint8_t when, const
 	}
 }
 
+static void block_logs(struct em *e, uint32_t b, uint32_t live)
+{
+	uint32_t first = e->g->block[b].first, l = e->logfirst[b];
+	struct dec d;
+
+	while (l < e->logfirst[b + 1] && e->p->log[l].when != AT_BLOCK)
+		l++;
+	if (l == e->logfirst[b + 1])
+		return;
+	if (dec_insn(e->m, &e->g->insn[first], &d))
+		e->c.fail = "undecodable instruction";
+	else
+		logs_of(e, b, first, AT_BLOCK, &d, live);
+}
+
 /* a long block: a check within, where r15 is advanced anyway */
 static void inner_check(struct em *e, uint32_t b, uint32_t vaddr, uint32_t live)
 {
@@ -125,6 +141,28 @@ static bool fuses(const struct em *e, uint32_t b, uint32_t i)
 	return true;
 }
 
+/* Most instructions need not be decoded: their copy is their bytes, nothing is logged at them, and
+ * they do not end the block. */
+static bool as_is(struct em *e, uint32_t b, uint32_t i)
+{
+	const struct an_block *k = &e->g->block[b];
+	const struct an_insn *n = &e->g->insn[i];
+	_Alignas(struct form) char tmp[FORM_TMP];
+
+	if (n->flow != FLOW_NEXT || i + 1 == k->first + k->n || !form_get(e->m, n, tmp)->plain)
+		return false;
+	for (uint32_t l = e->logfirst[b]; l < e->logfirst[b + 1]; l++)
+		if (e->p->log[l].insn == i && (e->p->log[l].when == AT_BEFORE || e->p->log[l].when == AT_AFTER))
+			return false;
+	inner_check(e, b, n->vaddr, e->lv->before[i]);
+	if (fuses(e, b, i))
+		ctl_move(e, b);
+	code_insn(&e->c);
+	code_bytes(&e->c, elf_at(e->m, n->vaddr, n->len), n->len);
+	state(e, n->vaddr + n->len);
+	return true;
+}
+
 static void one_insn(struct em *e, uint32_t b, uint32_t i)
 {
 	const struct an_insn *n = &e->g->insn[i];
@@ -132,11 +170,13 @@ static void one_insn(struct em *e, uint32_t b, uint32_t i)
 	uint32_t live = e->lv->before[i];
 	struct dec d;
 
+	state(e, n->vaddr);
+	if (as_is(e, b, i))
+		return;
 	if (dec_insn(e->m, n, &d)) {
 		e->c.fail = "undecodable instruction";
 		return;
 	}
-	state(e, n->vaddr);
 	inner_check(e, b, n->vaddr, live);
 	logs_of(e, b, i, AT_BEFORE, &d, live);
 	if (n->flow != FLOW_NEXT) {
@@ -175,7 +215,6 @@ static void one_block(struct em *e, uint32_t b)
 	const struct an_block *k = &e->g->block[b];
 	uint32_t vaddr = e->g->insn[k->first].vaddr;
 	uint32_t live = e->lv->bin[b];
-	struct dec d;
 
 	if (e->stub[b] != STUB_NONE && e->stub[b] != STUB_PLAIN && !falls(e, b))
 		ctl_stub(e, b, true);
@@ -188,10 +227,7 @@ static void one_block(struct em *e, uint32_t b)
 	state(e, vaddr);
 	if (e->chk_body[b])
 		space_check(e, vaddr, live);
-	if (dec_insn(e->m, &e->g->insn[k->first], &d))
-		e->c.fail = "undecodable instruction";
-	else
-		logs_of(e, b, k->first, AT_BLOCK, &d, live);
+	block_logs(e, b, live);
 	for (uint32_t n = 0; n < k->n && !e->c.fail; n++)
 		one_insn(e, b, k->first + n);
 	e->cur_rot = NOREG;

@@ -56,6 +56,8 @@ struct live {
 };
 int live_module(struct module *m, int jobs);
 enum map_reason live_facts(const struct module *m, struct an_group *g); /* or why it cannot be copied */
+struct form;
+void live_form(struct form *f, const struct dec *d, const struct an_insn *i); /* its part of a form */
 void live_free(struct an_group *g);
 
 /* ---- emit_code.c ---- */

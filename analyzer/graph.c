@@ -3,6 +3,7 @@
  * graph.c - a group's instructions as one array of ops, and what each op reads
  */
 #include <stdlib.h>
+#include "form.h"
 #include "plan.h"
 
 /* how an op's operands and its imm are read */
@@ -196,35 +197,42 @@ static uint8_t jcc_code(const ZydisDecodedInstruction *in)
 
 /* note_mem - which memory operands LOG_EA can name. Not the address of bt with a register offset (it
  * selects another unit), nor operands whose address lea cannot form. */
-static void note_mem(struct gr_insn *gi, const ZydisDecodedInstruction *in, const ZydisDecodedOperand *o)
+static void note_mem(struct form *f, const ZydisDecodedInstruction *in, const ZydisDecodedOperand *o)
 {
 	bool bt = (in->mnemonic == ZYDIS_MNEMONIC_BT || in->mnemonic == ZYDIS_MNEMONIC_BTS ||
 		   in->mnemonic == ZYDIS_MNEMONIC_BTR || in->mnemonic == ZYDIS_MNEMONIC_BTC) &&
 		  o[1].type == ZYDIS_OPERAND_TYPE_REGISTER;
 
-	gi->ea_op = gi->st_op = 0xff;
+	f->ea_op = f->st_op = 0xff;
+	f->ea_seg = 0;
 	for (int i = 0; i < in->operand_count; i++) {
 		if (o[i].type != ZYDIS_OPERAND_TYPE_MEMORY)
 			continue;
 		if (o[i].visibility == ZYDIS_OPERAND_VISIBILITY_HIDDEN) {
 			if (o[i].mem.base == ZYDIS_REGISTER_RSP)
-				gi->st_op = (uint8_t)i;
+				f->st_op = (uint8_t)i;
 		} else if (o[i].visibility == ZYDIS_OPERAND_VISIBILITY_EXPLICIT && !bt &&
 			   o[i].mem.type == ZYDIS_MEMOP_TYPE_MEM &&
 			   in->meta.category != ZYDIS_CATEGORY_STRINGOP) {
-			gi->ea_op = (uint8_t)i;
-			gi->ea_seg = o[i].mem.segment == ZYDIS_REGISTER_FS   ? SEM_FSBASE
+			f->ea_op = (uint8_t)i;
+			f->ea_seg = o[i].mem.segment == ZYDIS_REGISTER_FS   ? SEM_FSBASE
 				     : o[i].mem.segment == ZYDIS_REGISTER_GS ? SEM_GSBASE
 									     : 0;
 		}
 	}
 }
 
+void gr_form(struct form *f, const ZydisDecodedInstruction *in, const ZydisDecodedOperand *o, uint8_t flow)
+{
+	note_mem(f, in, o);
+	f->cc = flow == FLOW_JCC ? jcc_code(in) : 0xff;
+}
+
 static bool grow(struct gr *gr, uint32_t more)
 {
 	if (gr->nop + more <= gr->cap)
 		return true;
-	gr->cap = (gr->nop + more) * 2;
+	gr->cap = (gr->nop + more) * 2 + 64;
 	void *p = realloc(gr->op, gr->cap * sizeof(*gr->op));
 
 	if (!p)
@@ -235,33 +243,28 @@ static bool grow(struct gr *gr, uint32_t more)
 
 static int lift_all(struct gr *gr, int *bad)
 {
-	ZydisDecoder dec;
-	ZydisDecodedInstruction in;
-	ZydisDecodedOperand o[ZYDIS_MAX_OPERAND_COUNT];
+	_Alignas(struct form) char tmp[FORM_TMP];
 
-	ZydisDecoderInit(&dec, ZYDIS_MACHINE_MODE_LONG_64, ZYDIS_STACK_WIDTH_64);
 	for (uint32_t i = 0; i < gr->g->ninsn; i++) {
 		const struct an_insn *ai = &gr->g->insn[i];
-		const uint8_t *p = elf_at(gr->m, ai->vaddr, ai->len);
-		int n;
+		const struct form *f = form_get(gr->m, ai, tmp);
+		struct gr_insn *gi = &gr->in[i];
 
-		if (!grow(gr, SEM_LIFT_MAX))
-			return -1;
-		gr->in[i].op = gr->nop;
-		if (!p || ZYAN_FAILED(ZydisDecoderDecodeFull(&dec, p, ai->len, &in, o))) {
+		gi->op = gr->nop;
+		if (f->n < 0) {
 			*bad = 1;
 			return -1;
 		}
-		n = sem_lift(&in, o, ai->vaddr, NULL, gr->op + gr->nop, SEM_LIFT_MAX);
-		if (n < 0) {
-			*bad = 1;
+		if (!grow(gr, (uint32_t)f->n))
 			return -1;
-		}
-		note_mem(&gr->in[i], &in, o);
-		gr->in[i].cc = ai->flow == FLOW_JCC ? jcc_code(&in) : 0xff;
+		form_ops(f, ai->vaddr, gr->op + gr->nop);
+		gi->cc = f->cc;
+		gi->ea_op = f->ea_op;
+		gi->ea_seg = f->ea_seg;
+		gi->st_op = f->st_op;
 		/* the kernel's results come from the mark */
 		if (ai->flow != FLOW_SYSCALL)
-			gr->nop += (uint32_t)n;
+			gr->nop += (uint32_t)f->n;
 	}
 	gr->in[gr->g->ninsn].op = gr->nop;
 	return 0;

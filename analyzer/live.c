@@ -22,6 +22,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include "emit.h"
+#include "form.h"
 #include "sem_lift.h"
 
 #define ALL (GPR_ALL | FLAGS_BIT)
@@ -83,14 +84,28 @@ static void flow_sets(const struct an_insn *i, const struct dec *d, uint32_t *us
 	}
 }
 
-/* The first look at every instruction: what it reads and writes, and whether it can be copied at all.
- * Decoding costs more than either, so both are found in one pass, and once. */
+void live_form(struct form *f, const struct dec *d, const struct an_insn *i)
+{
+	unsigned r;
+
+	f->use = reads(d);
+	f->def = sem_gpr_must_write(&d->in, d->op) & ALL;
+	f->may = sem_gpr_may_write(&d->in, d->op);
+	flow_sets(i, d, &f->use, &f->def);
+	if (stack_reload(d, &r) && (CALLER_SAVED >> r & 1))
+		f->use |= (r + 1) << RELOAD_SHIFT;
+	/* call *(%rax): the TLS descriptor call, which preserves everything else */
+	if (i->flow == FLOW_ICALL && d->b[0] == 0xff && d->b[1] == 0x10)
+		f->use |= 0x80000000u;
+}
+
+/* The first look at every instruction: what it reads and writes, and whether it can be copied at all. */
 enum map_reason live_facts(const struct module *m, struct an_group *g)
 {
 	struct live *l = g->live;
 	enum map_reason r = MAP_OK;
+	_Alignas(struct form) char tmp[FORM_TMP];
 	uint32_t writes = 0;
-	struct dec d;
 
 	if (l->use)
 		return MAP_OK;
@@ -101,20 +116,13 @@ enum map_reason live_facts(const struct module *m, struct an_group *g)
 	l->before = l->def + g->ninsn;
 	l->bin = l->before + g->ninsn;
 	for (uint32_t i = 0; i < g->ninsn; i++) {
-		unsigned slot_reg;
+		const struct form *f = form_get(m, &g->insn[i], tmp);
 
-		r = dec_insn(m, &g->insn[i], &d) ? MAP_R_DECODE : emit_can(&d, &g->insn[i]);
-		if (r != MAP_OK)
+		if ((r = f->reason) != MAP_OK)
 			break;
-		l->use[i] = reads(&d);
-		l->def[i] = sem_gpr_must_write(&d.in, d.op) & ALL;
-		writes |= sem_gpr_may_write(&d.in, d.op);
-		flow_sets(&g->insn[i], &d, &l->use[i], &l->def[i]);
-		if (stack_reload(&d, &slot_reg) && (CALLER_SAVED >> slot_reg & 1))
-			l->use[i] |= (slot_reg + 1) << RELOAD_SHIFT;
-		/* call *(%rax): the TLS descriptor call, which preserves everything else */
-		if (g->insn[i].flow == FLOW_ICALL && d.b[0] == 0xff && d.b[1] == 0x10)
-			l->use[i] |= 0x80000000u;
+		l->use[i] = f->use;
+		l->def[i] = f->def;
+		writes |= f->may;
 	}
 	if (r != MAP_OK) { /* the group becomes opaque for it */
 		free(l->use);

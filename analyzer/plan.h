@@ -202,6 +202,9 @@ static inline uint8_t gr_flow(const struct gr *gr, uint32_t b)
 /* graph.c. gr_open: NULL when out of memory or (*bad = 1) an instruction cannot be lifted. */
 struct gr *gr_open(const struct module *m, const struct an_group *g, uint32_t mapflags, int *bad);
 void gr_close(struct gr *gr);
+/* the planner's part of a form */
+struct form;
+void gr_form(struct form *f, const ZydisDecodedInstruction *in, const ZydisDecodedOperand *o, uint8_t flow);
 /* operand registers of a value op and the bytes of each that matter when `nw` bytes of the result
  * do; returns their number (at most 4) */
 struct gr_use {

@@ -1,0 +1,139 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * form.c - see form.h
+ *
+ * The table only grows: an entry never changes once it can be found, so lookups take no lock. Who finds the
+ * place taken by another thread's entry uses that. It is the program's, not a module's: what follows from
+ * bytes holds in all of them.
+ */
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+#include "emit.h"
+#include "form.h"
+#include "plan.h"
+
+#define SLOTS (1u << 18)
+#define MOST (SLOTS / 2) /* kept; later ones are found anew each time */
+
+static _Atomic(struct form *) table[SLOTS];
+static atomic_uint kept;
+
+/* bytes of a direct branch that hold its distance. Prefixes are none of the opcodes compared with, so the
+ * opcode is where it is looked for (SDM Vol. 2, appendix A). */
+static unsigned distance(const uint8_t *b, const struct an_insn *i)
+{
+	unsigned n = i->len;
+
+	if (i->flow != FLOW_JMP && i->flow != FLOW_JCC && i->flow != FLOW_CALL)
+		return 0;
+	if (n >= 5 && (b[n - 5] == 0xe8 || b[n - 5] == 0xe9))
+		return 4;
+	if (n >= 6 && b[n - 6] == 0x0f && (b[n - 5] & 0xf0) == 0x80)
+		return 4;
+	return n == 2 ? 1 : 0;
+}
+
+static void make_key(uint64_t key[2], const uint8_t *b, const struct an_insn *i)
+{
+	key[0] = key[1] = 0;
+	memcpy(key, b, i->len - distance(b, i)); /* at most 15 */
+	key[1] |= (uint64_t)(i->len | i->flow << 4) << 56;
+}
+
+static bool rip_relative(const struct dec *d)
+{
+	return (d->in.attributes & ZYDIS_ATTRIB_HAS_MODRM) && d->in.raw.modrm.mod == 0 &&
+	       d->in.raw.modrm.rm == 5;
+}
+
+/* ops lifted for address 0: which of them name it */
+static void note_addresses(struct form *f)
+{
+	f->rec = f->mod = 0;
+	for (int k = 0; k < f->n; k++) {
+		if (f->op[k].op == SEM_REC || gr_has_slot2(&f->op[k]))
+			f->rec |= 1ull << k;
+		if (f->op[k].op == SEM_MODADDR)
+			f->mod |= 1ull << k;
+		k += gr_has_slot2(&f->op[k]);
+	}
+}
+
+/* everything; true if it may be kept */
+static bool find_all(const struct module *m, const struct an_insn *i, struct form *f)
+{
+	struct dec d;
+	bool keep;
+
+	f->n = -1;
+	f->plain = false;
+	f->rec = f->mod = 0;
+	if (dec_insn(m, i, &d)) {
+		f->reason = MAP_R_DECODE;
+		return false;
+	}
+	keep = !rip_relative(&d);
+	f->reason = emit_can(&d, i);
+	f->plain = keep && i->flow == FLOW_NEXT && !r15_named(&d) && d.in.mnemonic != ZYDIS_MNEMONIC_ENDBR64;
+	live_form(f, &d, i);
+	f->n = sem_lift(&d.in, d.op, keep ? 0 : i->vaddr, NULL, f->op, SEM_LIFT_MAX);
+	if (keep && f->n > 64) {
+		f->n = sem_lift(&d.in, d.op, i->vaddr, NULL, f->op, SEM_LIFT_MAX);
+		return false;
+	}
+	gr_form(f, &d.in, d.op, i->flow);
+	if (keep)
+		note_addresses(f);
+	return keep;
+}
+
+static const struct form *put(_Atomic(struct form *) *slot, const struct form *f)
+{
+	size_t n = sizeof(*f) + (f->n > 0 ? f->n : 0) * sizeof(*f->op);
+	struct form *q, *other = NULL;
+
+	if (atomic_load_explicit(&kept, memory_order_relaxed) >= MOST || !(q = malloc(n)))
+		return f;
+	memcpy(q, f, n);
+	if (atomic_compare_exchange_strong(slot, &other, q)) {
+		atomic_fetch_add_explicit(&kept, 1, memory_order_relaxed);
+		return q;
+	}
+	free(q); /* same bytes or not: what was found stands */
+	return f;
+}
+
+const struct form *form_get(const struct module *m, const struct an_insn *i, void *tmp)
+{
+	const uint8_t *b = elf_at(m, i->vaddr, i->len);
+	struct form *f = tmp, *q;
+	uint64_t key[2], h;
+
+	if (!b) {
+		f->n = -1;
+		f->reason = MAP_R_DECODE;
+		return f;
+	}
+	make_key(key, b, i);
+	h = (key[0] ^ key[1] * 0x9e3779b97f4a7c15u) * 0xff51afd7ed558ccdu;
+	for (h >>= 32;; h++) {
+		q = atomic_load_explicit(&table[h % SLOTS], memory_order_acquire);
+		if (!q)
+			break;
+		if (q->key[0] == key[0] && q->key[1] == key[1])
+			return q;
+	}
+	f->key[0] = key[0];
+	f->key[1] = key[1];
+	return find_all(m, i, f) ? put(&table[h % SLOTS], f) : f;
+}
+
+void form_ops(const struct form *f, uint32_t vaddr, struct sem_op *out)
+{
+	memcpy(out, f->op, f->n * sizeof(*out));
+	for (uint64_t s = f->rec; s; s &= s - 1)
+		out[__builtin_ctzll(s)].imm |= SEM_RECIMM(0, vaddr);
+	for (uint64_t s = f->mod; s; s &= s - 1)
+		out[__builtin_ctzll(s)].imm += vaddr;
+}

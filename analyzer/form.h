@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * form.h - what the stages know of an instruction from its bytes alone
+ *
+ * Code repeats itself: of a hundred instructions, some eighty have bytes that were seen before. What follows
+ * from the bytes (lifted ops, use and definition sets, whether the copy can take them as they are) is found
+ * once and kept by them; it costs more than all lookups together. Only what is relative to the
+ * instruction pointer is found anew each time.
+ */
+#ifndef FORM_H
+#define FORM_H
+
+#include "an.h"
+#include "sem_lift.h"
+
+struct form {
+	uint64_t key[2]; /* bytes, without the distance of a direct jump or call; length; flow */
+	uint8_t reason; /* enum map_reason: MAP_OK, or why it cannot be copied (emit_can) */
+	bool plain; /* no transfer, and its copy is its bytes */
+	/* live.c */
+	uint32_t use, def, may;
+	/* graph.c: as in struct gr_insn */
+	uint8_t cc, ea_op, ea_seg, st_op;
+	/* sem_lift's; n -1: cannot be lifted. Ops whose imm is to be made the instruction's: bit i of rec: op i
+	 * is a record, of mod: op i is a SEM_MODADDR */
+	int n;
+	uint64_t rec, mod;
+	struct sem_op op[];
+};
+#define FORM_TMP (sizeof(struct form) + SEM_LIFT_MAX * sizeof(struct sem_op))
+
+/* What is known of instruction i: kept for good, or in tmp, FORM_TMP bytes with the alignment of a struct form.
+ * From any thread. */
+const struct form *form_get(const struct module *m, const struct an_insn *i, void *tmp);
+/* its ops, as sem_lift gives them; room for n. */
+void form_ops(const struct form *f, uint32_t vaddr, struct sem_op *out);
+
+#endif
