@@ -152,7 +152,8 @@ static bool as_is(struct em *e, uint32_t b, uint32_t i)
 	if (n->flow != FLOW_NEXT || i + 1 == k->first + k->n || !form_get(e->m, n, tmp)->plain)
 		return false;
 	for (uint32_t l = e->logfirst[b]; l < e->logfirst[b + 1]; l++)
-		if (e->p->log[l].insn == i && (e->p->log[l].when == AT_BEFORE || e->p->log[l].when == AT_AFTER))
+		if (e->p->log[l].insn == i &&
+		    (e->p->log[l].when == AT_BEFORE || e->p->log[l].when == AT_AFTER))
 			return false;
 	inner_check(e, b, n->vaddr, e->lv->before[i]);
 	if (fuses(e, b, i))

@@ -216,8 +216,8 @@ static void note_mem(struct form *f, const ZydisDecodedInstruction *in, const Zy
 			   in->meta.category != ZYDIS_CATEGORY_STRINGOP) {
 			f->ea_op = (uint8_t)i;
 			f->ea_seg = o[i].mem.segment == ZYDIS_REGISTER_FS   ? SEM_FSBASE
-				     : o[i].mem.segment == ZYDIS_REGISTER_GS ? SEM_GSBASE
-									     : 0;
+				    : o[i].mem.segment == ZYDIS_REGISTER_GS ? SEM_GSBASE
+									    : 0;
 		}
 	}
 }

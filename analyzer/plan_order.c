@@ -24,7 +24,7 @@ struct order {
 	uint32_t *left; /* calls of g[i] that wait for their callee's turn */
 	struct rank {
 		uint32_t i, calls, ninsn;
-	} *rank; /* all of g[], by calls for the size */
+	} * rank; /* all of g[], by calls for the size */
 	uint32_t next; /* in rank[]: those before have had their turns */
 	uint32_t *out, nout; /* indices in g[], in the order to be */
 	uint8_t *done;
