@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
 # Fuzz targets: every reader of a file that others write (test/fuzz/README.md). Included by the top Makefile.
-#   make fuzz-replay                     the corpus through every target, gcc, sanitizers (then test/fuzz/corpus.sh)
+#   make fuzz-replay                     the corpus through every target, gcc, sanitizers: minutes to build
+#   make check                           the same with the objects of the build, as a test
 #   make fuzz-build                      the targets with clang's libFuzzer
 #   make fuzz-run FUZZ_SECONDS=60 [FUZZ=elf]  fuzz each for that long; new inputs and crashes in $(B)/fuzz
 FUZZ ?= walk run bin elf rtelf
@@ -34,7 +35,14 @@ $(B)/fuzz/fuzz_$(1): $$(patsubst %.c,$(B)/fuzz/clang/%.o,test/fuzz/fuzz_$(1).c $
 	$$(FUZZ_CC) -fsanitize=fuzzer,address,undefined -o $$@ $$^ $$(FUZZ_LIBS)
 $(B)/fuzz/replay_$(1): $$(patsubst %.c,$(B)/fuzz/gcc/%.o,test/fuzz/fuzz_$(1).c test/fuzz/replay.c $$(FUZZ_SRC_$(1)))
 	$$(CC) -fsanitize=address,undefined -o $$@ $$^ $$(FUZZ_LIBS)
+$(B)/fuzz/plain_$(1): $$(patsubst %.c,$(B)/fuzz/plain/%.o,test/fuzz/fuzz_$(1).c test/fuzz/replay.c \
+		$$(filter test/%,$$(FUZZ_SRC_$(1)))) $$(call obj,$$(filter-out test/%,$$(FUZZ_SRC_$(1))))
+	$$(CC) -o $$@ $$^ $$(FUZZ_LIBS)
+check-programs: $(B)/fuzz/plain_$(1)
 endef
+$(B)/fuzz/plain/%.o: %.c
+	@mkdir -p $(@D)
+	$(CC) $(CFLAGS_ALL) -Ianalyzer -Idecoder -Itest/fuzz -c -o $@ $<
 $(foreach t,walk run bin elf rtelf,$(eval $(call fuzz_target,$(t))))
 
 $(B)/fuzz/seed: test/fuzz/seed.c test/fuzz/parts.c $(B)/libptrace_decode.a
@@ -44,6 +52,7 @@ $(B)/fuzz/seed: test/fuzz/seed.c test/fuzz/parts.c $(B)/libptrace_decode.a
 .PHONY: fuzz-build fuzz-replay fuzz-run fuzz-seeds
 fuzz-build: $(FUZZ:%=$(B)/fuzz/fuzz_%)
 fuzz-replay: $(FUZZ:%=$(B)/fuzz/replay_%)
+	B=$(B) test/fuzz/corpus.sh replay
 fuzz-seeds: all $(B)/fuzz/seed progs
 	B=$(B) test/fuzz/seeds.sh
 fuzz-run: fuzz-build

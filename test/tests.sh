@@ -29,5 +29,6 @@ run e2e env BUILD="$b" E2E_JOBS=2 test/e2e.sh $(OUT=$p test/progs/build.sh --lis
 # shellcheck disable=SC2046
 run verify_real test/real/verify.sh --build "$b" $(workloads/cases.sh list kernels) \
 	$(workloads/cases.sh list real | grep -v -x -e cc1)
+run fuzz_corpus env B="$b" test/fuzz/corpus.sh
 run badinput env B="$b" test/badinput.sh
 run oddenv env B="$b" test/oddenv.sh

@@ -17,7 +17,7 @@ kernel_cases=(gemm 2mm jacobi-2d seidel-2d correlation trisolv cholesky lu floyd
 	nussinov chase hashjoin sort bytecode)
 real_cases=(gzip gunzip xz unxz tar-create tar-list coreutils-sort sed mawk bash perl lua
 	python-nbody python-dicts python-classes sqlite3 openssl-dgst openssl-enc git-log git-patch
-	git-grep cc1 as ld)
+	git-diff git-grep cc1 as ld)
 
 # program NAME PACKAGE [PATH] - a program of Debian's; never one that merely comes first in PATH
 program() {
@@ -140,6 +140,10 @@ case_load() {
 		program git git
 		args -c core.abbrev=12 -c diff.renameLimit=100 --no-pager --git-dir="$in/repo.git"
 		args log --no-color -p --minimal --format=%h -n "$(pick 40 3500)" main ;;
+	git-diff)
+		program git git
+		args -c core.abbrev=12 -c diff.renameLimit=100 --no-pager --git-dir="$in/repo.git"
+		args diff --no-color -M --patience "main~$(pick 40 400)" main ;;
 	git-grep)
 		program git git
 		args -c grep.threads=1 --no-pager --git-dir="$in/repo.git" grep --no-color -n -E

@@ -20,10 +20,11 @@ chmod +x "$tmp/analyze"
 export XDG_CACHE_HOME="$tmp/cache" PTRACE_ANALYZE="$tmp/analyze" PTRACE_DIR="$tmp/run"
 mkdir -p "$tmp/cache" "$here/corpus/run" "$here/corpus/bin" "$here/corpus/elf"
 rm -f "$here"/corpus/run/seed-* "$here"/corpus/bin/seed-* "$here"/corpus/elf/seed-*
-for p in jt_dense rep_strings avx2_gather setjmp xstate calls_indirect enter_leave memheavy; do
+for p in jt_dense rep_strings avx2_gather setjmp xstate calls_indirect enter_leave syscalls signals killed \
+	memheavy; do
 	rm -rf "$tmp/run"
 	[ $p = memheavy ] && export PTRACE_VERIFY=1
-	LD_PRELOAD="$B/libptrace_rt.so" "$B/test/progs/$p" >"$tmp/out" 2>&1 || continue
+	LD_PRELOAD="$B/libptrace_rt.so" "$B/test/progs/$p" >"$tmp/out" 2>&1 || [ $p = killed ] || continue
 	"$B/fuzz/seed" "$tmp/run" "$here/corpus/run/seed-$p"
 done
 # a trace with payloads as they are: fuzz_bin compresses
@@ -39,4 +40,9 @@ gcc -O1 -nostdlib -shared -fPIC -s -Wl,-z,noseparate-code -Wl,--build-id=none -W
 	-o "$here/corpus/elf/seed-so" "$tmp/a.c"
 gcc -O2 -nostdlib -no-pie -static -fno-asynchronous-unwind-tables -s -Wl,-z,noseparate-code \
 	-Wl,-z,max-page-size=4096 -o "$here/corpus/elf/seed-exe" "$tmp/a.c"
+# and code of many kinds
+for p in r15_forms rep_strings bit_ops flags_odd popf last_ret lock_jump overlap avx512_masks jt_sparse; do
+	gcc -O2 -fPIC -march=skylake-avx512 -nostdlib -shared -s -Wl,-z,noseparate-code -Wl,--build-id=none \
+		-Wl,-z,max-page-size=4096 -o "$here/corpus/elf/seed-$p" "$here/../progs/$p".[cS]
+done
 du -sk "$here/corpus"
