@@ -54,7 +54,9 @@ static bool collect(const struct em *e, uint32_t h, struct body *l)
 	for (uint32_t i = 0; i < l->n; i++) {
 		const struct an_block *k = &e->g->block[l->b[i]];
 
-		if (e->stub[l->b[i]] != STUB_NONE || !plain_end(e, l->b[i]) || e->lid[l->b[i]])
+		/* entries have no stub where all calls are direct (keep.c): r15 comes in its slot */
+		if (e->stub[l->b[i]] != STUB_NONE || (k->flags & AN_B_ENTRY) || !plain_end(e, l->b[i]) ||
+		    e->lid[l->b[i]])
 			return false;
 		for (uint32_t p = 0; p < k->npred; p++) {
 			if (i == 0 && k->pred[p] < h)
