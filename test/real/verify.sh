@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: MIT
 # verify.sh - every address of real programs, checked: each case of workloads/cases.sh is run
 # natively, then traced with every effective address logged as well (PTRACE_VERIFY=1); output and
-# exit status must be the same, and the decoder must reconstruct every address exactly.
+# exit status must be the same, and the decoder must reconstruct every address exactly. Once more without
+# those logs, which is what users run: another copy of the program, the same output, a trace to its end.
 #
 #	verify.sh [--build DIR] [--size small|bench] [--timeout SECONDS] [--keep] [CASE|kernels|real]...
 #
@@ -62,7 +63,7 @@ traced_env() {
 		*) traced+=(-E "$name=${!name}") ;;
 		esac
 	done
-	traced+=(-E PTRACE_VERIFY=1 -E "PTRACE_DIR=$work/run")
+	traced+=(-E "PTRACE_DIR=$work/run")
 }
 
 # run KIND OPTION... - run the case with further launch options; its files go to $work/KIND
@@ -142,6 +143,14 @@ check_addresses() {
 	return 1
 }
 
+# check_plain - a run without PTRACE_VERIFY decodes to its end
+check_plain() {
+	timeout $((timeout * 10)) "$build/ptrace-decode" "$work/run" --format=null \
+		> "$work/plain.out" 2> "$work/plain.err" && return
+	why="plain run, ptrace-decode: status $?: $(last_words "$work/plain.err")"
+	return 1
+}
+
 # load NAME - the case as cases.sh describes it; returns its exit status
 load() {
 	local text status key value
@@ -177,7 +186,13 @@ one() {
 	fi
 	known_output || return
 	traced_env
-	run traced "${traced[@]}" && compare && check_addresses
+	run traced -E PTRACE_VERIFY=1 "${traced[@]}" && compare && check_addresses || return
+	rm -rf "$work/run"
+	if ! run traced "${traced[@]}" || ! compare; then
+		why="plain run: $why"
+		return 1
+	fi
+	check_plain
 }
 
 passed=0 failed=0 skipped=0
