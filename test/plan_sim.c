@@ -403,7 +403,7 @@ static bool transfer(struct pos *at)
 {
 	const struct an_group *g = &m->group[at->g];
 	const struct an_block *b = &g->block[at->b];
-	uint32_t insn = b->first + b->n - 1, to = b->succ[1];
+	uint32_t insn = b->first + b->n - 1, to = b->succ[1], before = nlog;
 	const struct sem_op *o;
 
 	switch (g->insn[insn].flow) {
@@ -420,8 +420,11 @@ static bool transfer(struct pos *at)
 		to = b->succ[0];
 		break;
 	case FLOW_IJMP:
-		if (glue_jump(m, g, at->b) == JUMP_LEAVES)
-			return b->table == AN_NONE ? opaque_return(at) : false;
+		if (glue_jump(m, g, at->b) == JUMP_LEAVES) {
+			/* a target is logged where the jump may switch stacks (longjmp): no frame to go on in */
+			logs(g, plans[at->g], insn, AT_BEFORE, true);
+			return b->table == AN_NONE && nlog == before ? opaque_return(at) : false;
+		}
 		/* the last op of the block is the one before the next block's programs: look for a log */
 		o = plans[at->g]->op + plans[at->g]->blockop[at->b];
 		while (o->op != SEM_IJMP && o->op != SEM_IJMP_LOG)
@@ -645,7 +648,7 @@ static bool dec_op(uint32_t *g, uint32_t *at)
 		return dec_return(g, at, true);
 	case SEM_RET:
 	case SEM_RETX:
-		return dec_return(g, at, false);
+		return o->op == SEM_RETX && o->dst == SEM_RETX_JUMP ? false : dec_return(g, at, false);
 	case SEM_SYSCALL:
 		if (!take(&D[SEM_RAX], 8))
 			return false;
