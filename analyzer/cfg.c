@@ -145,8 +145,11 @@ static int make_tables(struct disc *d, struct an_group *g)
 
 		if (!j || !j->ntarget)
 			continue;
-		*t = (struct an_table){
-			.jump = jump, .vaddr = j->table, .entry_size = j->entsize, .exact = j->exact};
+		*t = (struct an_table){.jump = jump,
+				       .vaddr = j->table,
+				       .entry_size = j->entsize,
+				       .nentry = j->entries,
+				       .exact = j->exact};
 		if (!(t->target = malloc(j->ntarget * sizeof(*t->target))))
 			return -1;
 		b->table = g->ntable++;

@@ -76,6 +76,7 @@ struct disc_name {
 struct ijmp {
 	uint32_t vaddr;
 	uint32_t table, entsize; /* the table in memory, AN_NONE if none */
+	uint32_t entries; /* of the longest, if there are several */
 	uint32_t *target; /* vaddrs, may repeat; owned */
 	uint32_t ntarget;
 	bool exact; /* all targets listed, none outside the group */

@@ -358,6 +358,7 @@ struct gr *gr_open(const struct module *m, const struct an_group *g, uint32_t ma
 			gr->b[i].clob = call_clobber(gr, g->block[i].first + g->block[i].n - 1);
 	}
 	gr_range(gr);
+	gr_tables(gr);
 	if (sp_run(gr) < 0 || gr_know(gr) < 0)
 		goto fail;
 	gr_deref(gr);

@@ -8,7 +8,8 @@
  * the register changes, is known from six of its bytes, and no more are logged.
  *
  *   base = address - disp - index, and what a path adds on the way:
- *     an address is in [0, 2^47), or in the vsyscall page, 10 MiB below 0
+ *     an address is in [0, 2^47), or in the vsyscall page, 10 MiB below 0; what a comparison on the path
+ *     bounds instead (a null pointer) is in [-2^32, 2^32)
  *     disp is in [-2^31, 2^31)
  *     an index, or what is added to a pointer, is small: within 2^36 (GN_NEARA, GN_NEARB), and a group
  *     has no more than GR_WIDE = 2^9 of these; constants are up to 2^20, and a module has under 2^22 of them
@@ -114,6 +115,13 @@ static struct deref at_start(const struct gr *gr, uint32_t b)
 	return b == AN_NONE ? (struct deref){0, 0} : (struct deref){gr->b[b].deref, gr->b[b].derefwide};
 }
 
+/* what a comparison found small needs no access to be known from six bytes: it is a null pointer, mostly */
+static void add_small(struct deref *d, uint16_t small)
+{
+	d->is |= small;
+	d->wide &= ~(uint64_t)small;
+}
+
 static struct deref both(struct deref a, struct deref b)
 {
 	return (struct deref){a.is & b.is, (a.wide | b.wide) & a.is & b.is};
@@ -133,7 +141,12 @@ static struct deref at_end(const struct gr *gr, uint32_t bi)
 	case FLOW_JCC:
 		taken = b->succ[0] == AN_NONE ? (struct deref){callee_derefs(gr, last), 0}
 					      : at_start(gr, b->succ[0]);
-		return gr_flow(gr, bi) == FLOW_JMP ? taken : both(taken, at_start(gr, b->succ[1]));
+		if (gr_flow(gr, bi) == FLOW_JMP)
+			return taken;
+		d = at_start(gr, b->succ[1]);
+		add_small(&d, gr->b[bi].small[0]);
+		add_small(&taken, gr->b[bi].small[1]);
+		return both(taken, d);
 	case FLOW_CALL:
 		return (struct deref){callee_derefs(gr, last), 0};
 	case FLOW_IJMP:

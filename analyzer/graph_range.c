@@ -245,47 +245,104 @@ static void run_block(struct range *g, uint32_t bi)
 		}
 }
 
-/* what a comparison at the end of block b lets through: reg of g->r on the way with the outcome `taken` */
-static void bound(struct range *g, uint32_t bi, bool taken)
+/* the op that made the flag the jump at the end of block b tests, AN_NONE if it is not in the block; and the
+ * general registers written after it */
+static uint32_t flag_op(const struct gr *gr, uint32_t bi, unsigned flag, uint32_t *written)
 {
-	const struct gr *gr = g->gr;
 	const struct an_block *b = &gr->g->block[bi];
-	uint32_t last = b->first + b->n - 1, first = gr->in[b->first].op;
-	uint8_t cc = gr->in[last].cc;
-	uint32_t written = 0;
-	unsigned z;
+	uint32_t first = gr->in[b->first].op;
 
-	if (gr_flow(gr, bi) != FLOW_JCC || cc > 7)
-		return;
-	for (uint32_t k = gr->in [last + 1].op; k-- > first;) {
+	*written = 0;
+	for (uint32_t k = gr->in[b->first + b->n].op; k-- > first;) {
 		const struct sem_op *op = &gr->op[k];
 
 		if ((gr->note[k].flags & GN_SLOT2) || !gr_is_value(op))
 			continue;
-		if (op->dst == SEM_FC || op->dst == SEM_FR) {
-			if (op->dst == SEM_FR)
-				continue; /* of the same instruction, unless it sets no FC */
-			if (op->op != SEM_FC_SUB || op->a >= SEM_NGPR || (written >> op->a & 1))
-				return;
-			if (op->w < 8 && g->r[op->a].zb > 8u * op->w)
-				return;
-			if (op->b == SEM_NONE) {
-				if (op->imm < 0)
-					return;
-				z = constant(op->imm).zb;
-			} else if (op->b < SEM_NGPR && !(written >> op->b & 1)) {
-				z = g->r[op->b].zb;
-			} else {
-				return;
-			}
-			/* b, be: below when taken; ae, a: when not */
-			if ((cc == 2 || cc == 6) ? taken : (cc == 3 || cc == 7) ? !taken : false)
-				g->r[op->a] = make(least(g->r[op->a].zb, z), g->r[op->a].sb);
-			return;
-		}
+		if (op->dst == flag)
+			return k;
 		if (op->dst < SEM_NGPR)
-			written |= 1u << op->dst;
+			*written |= 1u << op->dst;
 	}
+	return AN_NONE;
+}
+
+/* a and b or a constant are equal: both have what is known of either */
+static void equal(struct range *g, const struct sem_op *op, uint32_t written)
+{
+	bool a = op->a < SEM_NGPR && !(written >> op->a & 1), b = op->b < SEM_NGPR && !(written >> op->b & 1);
+	struct gr_rng x = a ? g->r[op->a] : any, y = op->b == SEM_NONE ? constant(op->imm) : any, m;
+
+	if (b)
+		y = g->r[op->b];
+	if (op->op == SEM_FR_LOGIC)
+		y = constant(0);
+	else if (op->op != SEM_FR_SUB)
+		return;
+	/* of a narrower comparison nothing follows for what is above */
+	if (op->w < 8 && ((a && x.zb > 8u * op->w) || (b && y.zb > 8u * op->w) || y.zb == 64))
+		return;
+	m = make(least(x.zb, y.zb), least(x.sb, y.sb));
+	if (a)
+		g->r[op->a] = m;
+	if (b)
+		g->r[op->b] = m;
+}
+
+/* a is below b or a constant, or equal to it */
+static void below(struct range *g, const struct sem_op *op, uint32_t written)
+{
+	unsigned z;
+
+	if (op->op != SEM_FC_SUB || op->a >= SEM_NGPR || (written >> op->a & 1))
+		return;
+	if (op->w < 8 && g->r[op->a].zb > 8u * op->w)
+		return;
+	if (op->b == SEM_NONE) {
+		if (op->imm < 0)
+			return;
+		z = constant(op->imm).zb;
+	} else if (op->b < SEM_NGPR && !(written >> op->b & 1)) {
+		z = g->r[op->b].zb;
+	} else {
+		return;
+	}
+	g->r[op->a] = make(least(g->r[op->a].zb, z), g->r[op->a].sb);
+}
+
+/* what a comparison at the end of block b lets through on the way with the outcome `taken` */
+static void bound(struct range *g, uint32_t bi, bool taken)
+{
+	const struct gr *gr = g->gr;
+	uint32_t written, k;
+	uint8_t cc;
+
+	if (gr_flow(gr, bi) != FLOW_JCC)
+		return;
+	cc = gr->in[gr->g->block[bi].first + gr->g->block[bi].n - 1].cc;
+	if (cc == (taken ? 4 : 5)) { /* e, ne */
+		k = flag_op(gr, bi, SEM_FR, &written);
+		if (k != AN_NONE)
+			equal(g, &gr->op[k], written);
+	} else if (cc == (taken ? 2 : 3) || cc == (taken ? 6 : 7)) { /* b, ae; be, a */
+		k = flag_op(gr, bi, SEM_FC, &written);
+		if (k != AN_NONE)
+			below(g, &gr->op[k], written);
+	}
+}
+
+/* registers whose values are small on the way with the outcome `taken` */
+static uint16_t find_small(struct range *g, uint32_t bi, bool taken)
+{
+	struct gr_rng keep[64];
+	uint16_t set = 0;
+
+	memcpy(keep, g->r, sizeof(keep));
+	bound(g, bi, taken);
+	for (int r = 0; r < SEM_NGPR; r++)
+		if (least(g->r[r].zb + 1u, g->r[r].sb) <= GR_SMALL + 1)
+			set |= 1u << r;
+	memcpy(g->r, keep, sizeof(keep));
+	return set;
 }
 
 /* round up what keeps growing */
@@ -383,6 +440,8 @@ void gr_range(struct gr *gr)
 		if (!gr->b[i].nrange) /* a cycle nothing leads to */
 			memset(gr->b[i].rng, 64, sizeof(gr->b[i].rng));
 		run_block(&g, i);
+		gr->b[i].small[0] = find_small(&g, i, false);
+		gr->b[i].small[1] = find_small(&g, i, true);
 	}
 }
 

@@ -160,6 +160,7 @@ struct gr_block {
 	uint8_t stub; /* enum stub */
 	struct gr_rng rng[SEM_NGPR]; /* of the general registers at the start */
 	uint8_t nrange; /* how often that changed */
+	uint16_t small[2]; /* general registers within 2^GR_SMALL on the way out: jump not taken, taken */
 	uint8_t visited, live; /* live: reached without a return of calls that do not (sp.c) */
 	uint32_t clob; /* call: general registers unknown after it */
 	uint8_t sp_base; /* rsp at the end, control's own push included: SP_ENTRY, SP_ALIGN, 0 unknown */
@@ -236,9 +237,11 @@ int sp_run(struct gr *gr);
 int gr_know(struct gr *gr);
 /* graph_range.c: after gr_open has clob */
 void gr_range(struct gr *gr);
+void gr_tables(struct gr *gr); /* graph_table.c, after it */
 unsigned gr_zero_width(const struct sem_op *op); /* bytes of an op's result that can be other than zero */
 /* graph_deref.c: addresses are logged in GR_ADDR bytes */
 #define GR_ADDR 6
+#define GR_SMALL 32
 #define GR_WIDE 512 /* sums with an index, in a group, that addresses are followed through */
 void gr_deref(struct gr *gr);
 uint32_t gr_entry_derefs(const struct gr *gr);

@@ -243,6 +243,7 @@ static bool settle(struct tctx *t, struct ijmp *j, struct result *r)
 	j->ntarget = n;
 	j->table = r->table;
 	j->entsize = r->entsize;
+	j->entries = r->entries;
 	j->exact = r->found && n && !r->leaves && !r->loose && !r->computed;
 	j->assumed = j->exact && r->open_end;
 	j->stays = r->computed;

@@ -68,7 +68,7 @@ bool tv_is_slot(const ZydisDecodedOperand *op); /* disp(%rsp) or disp(%rbp) */
 /* What one indirect jump may do, as far as understood. */
 struct result {
 	VEC(uint32_t) target;
-	uint32_t table, entsize;
+	uint32_t table, entsize, entries; /* entries: of the longest one */
 	bool scan; /* read tables without bound too */
 	bool found; /* at least one table or label */
 	bool leaves; /* may also go elsewhere */

@@ -106,6 +106,7 @@ static uint32_t read_table(struct tctx *t, uint64_t base, unsigned size, uint64_
 	}
 	for (uint32_t k = 0; k < n; k++)
 		disc_in_table(t->d, base + k * size);
+	r->entries = n > r->entries ? n : r->entries;
 	r->loose |= changes || (!exact && n < 2);
 	r->leaves |= leaves;
 	return n;
