@@ -6,7 +6,7 @@
  *
  * Every value is a pair of nodes joined by an edge whose capacity is the cost of logging it there:
  * bytes times how often the place is expected to run (cut_freq.c). A branch costs its
- * one byte, an indirect target four, an address eight whatever it is made of. Values that cannot
+ * one byte, an indirect target four, an address six whatever it is made of, a vector's mask its own. Values that cannot
  * be logged have infinite capacity. The edges of a minimum cut are the logs; whatever is behind them
  * is recomputed. The result goes into the decisions (gr_insn.logged, .ea, gr_block.blklog, .ctl_log),
  * which gr_need follows; an error here could cost bytes but not correctness.
@@ -39,6 +39,7 @@ struct cut {
 		uint32_t node, insn, block;
 		int64_t cost;
 		uint8_t kind, rec;
+		uint32_t op; /* ROOT_MASK */
 	} * root;
 	uint32_t nroot, caproot, npaid;
 	struct {
@@ -48,7 +49,7 @@ struct cut {
 	int64_t *base; /* what the flow that all rounds share leaves of each edge */
 	bool fail;
 };
-enum { ROOT_EA, ROOT_CTL };
+enum { ROOT_EA, ROOT_CTL, ROOT_MASK };
 enum { SRC, SINK };
 
 static int64_t weight(const struct cut *c, uint32_t block)
@@ -120,6 +121,26 @@ static bool leaf(unsigned reg)
 	return reg == SEM_NONE || reg == SEM_RSP || reg == SEM_FSBASE || reg == SEM_GSBASE;
 }
 
+/* a group of records: base and index, count and DF; a mask can be logged instead */
+static void roots_group(struct cut *c, uint32_t bi, uint32_t i, uint32_t k)
+{
+	const struct sem_op *op = &c->gr->op[k];
+	const struct sem_vec *v = (const struct sem_vec *)(op + 1);
+	uint32_t to;
+
+	for (int j = 0; j < 4; j++)
+		if (j != 2 || gr_mask(op) == SEM_NONE)
+			root(c, c->v.src[k][j], 8, TO_SINK);
+	if (!(c->gr->note[k].flags & GN_MASKCAN))
+		return;
+	to = paid_root(c, (struct root){.insn = i,
+					.block = bi,
+					.cost = v->mask_bytes * weight(c, bi),
+					.kind = ROOT_MASK,
+					.op = k});
+	root(c, c->v.src[k][2], 8, to);
+}
+
 static void roots_insn(struct cut *c, uint32_t bi, uint32_t i)
 {
 	struct gr *gr = c->gr;
@@ -143,9 +164,9 @@ static void roots_insn(struct cut *c, uint32_t bi, uint32_t i)
 				if (n < 8 && pe_ea(gr, i, k, &l))
 					to = paid_root(c, (struct root){0, i, bi,
 									gr_eawidth(gr, i, k) * weight(c, bi),
-									ROOT_EA, (uint8_t)n});
+									ROOT_EA, (uint8_t)n, k});
 			} else if (to != TO_SINK && n < 8) {
-				add_root(c, (struct root){to & ~TO_ROOT, i, bi, 0, ROOT_EA, (uint8_t)n});
+				add_root(c, (struct root){to & ~TO_ROOT, i, bi, 0, ROOT_EA, (uint8_t)n, k});
 			}
 			before = op;
 			if (!leaf(op->a))
@@ -153,8 +174,7 @@ static void roots_insn(struct cut *c, uint32_t bi, uint32_t i)
 			if (!leaf(op->b))
 				root(c, c->v.src[k][1], 8, to);
 		} else if (gr_has_slot2(op)) {
-			for (int j = 0; j < 4; j++)
-				root(c, c->v.src[k][j], 8, TO_SINK);
+			roots_group(c, bi, i, k);
 		} else if (gr_is_value(op) &&
 			   (op->dst == SEM_RSP || op->dst == SEM_FSBASE || op->dst == SEM_GSBASE ||
 			    (op->dst == SEM_DF && gr->writes_df))) {
@@ -184,13 +204,13 @@ static void roots_control(struct cut *c, uint32_t bi)
 	uint32_t to;
 
 	if (flow == FLOW_JCC && gr->b[bi].ctl_can) {
-		to = paid_root(c, (struct root){0, insn, bi, cost, ROOT_CTL, 0});
+		to = paid_root(c, (struct root){0, insn, bi, cost, ROOT_CTL, 0, 0});
 		root(c, vg_end(&c->v, bi, SEM_T0), 8, to);
 	} else if (flow == FLOW_IJMP && gr->b[bi].ctl_can) {
 		kind = glue_jump(gr->m, gr->g, bi);
 		if (kind != JUMP_LEAVES) {
 			cost *= kind == JUMP_MIXED ? 8 : 4;
-			to = paid_root(c, (struct root){0, insn, bi, cost, ROOT_CTL, 0});
+			to = paid_root(c, (struct root){0, insn, bi, cost, ROOT_CTL, 0, 0});
 			root(c, vg_end(&c->v, bi, SEM_T0), 8, to);
 		}
 	}
@@ -423,9 +443,13 @@ static void decide(struct cut *c)
 		if (c->v.in[i].nw && is_cut(c, VG_IN | i))
 			gr->b[c->v.in[i].block].blklog |= 1u << c->v.in[i].var;
 	for (uint32_t i = 0; i < c->nroot; i++) {
+		if (c->root[i].kind == ROOT_MASK)
+			gr->note[c->root[i].op].flags |= GN_MASK;
 		if (c->f.level[c->root[i].node] == AN_NONE)
 			continue;
-		if (c->root[i].kind == ROOT_CTL)
+		if (c->root[i].kind == ROOT_MASK)
+			gr->note[c->root[i].op].flags &= (uint16_t)~GN_MASK;
+		else if (c->root[i].kind == ROOT_CTL)
 			gr->b[c->root[i].block].ctl_log = 1;
 		else
 			gr->in[c->root[i].insn].ea |= 1u << c->root[i].rec;

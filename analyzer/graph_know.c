@@ -92,6 +92,9 @@ static void step(struct gr *gr, uint32_t k, struct gr_set *s, uint32_t *gk, bool
 		gr_forget_slots(gr, k, s);
 		if (final && !(knows(s, *gk, op->a) && knows(s, *gk, op->b)))
 			n->flags |= GN_EA;
+	} else if (op->op == SEM_RECVEC) {
+		if (final && gr_mask(op) != SEM_NONE && gr_has(s, gr_mask(op)))
+			n->flags |= GN_MASKCAN;
 	} else if (gr_is_value(op)) {
 		ok = comp(gr, k, s, *gk);
 		if (final && ok)

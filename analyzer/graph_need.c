@@ -196,6 +196,8 @@ static void back_op(struct gr *gr, uint32_t i, uint32_t k, struct gr_set *n, boo
 		if (op->op != SEM_RECVEC) {
 			use(gr, n, v->count, 8);
 			use(gr, n, v->df, 8);
+		} else if (note->flags & GN_MASK) {
+			use(gr, n, gr_mask(op), 8);
 		}
 	} else if (gr_is_value(op)) {
 		back_value(gr, i, k, n, mark);

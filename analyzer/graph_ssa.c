@@ -142,6 +142,8 @@ static void scan_block(struct vg *v, uint32_t bi, struct scan *s)
 			if (op->op != SEM_RECVEC) {
 				reg[2] = sv->count;
 				reg[3] = sv->df;
+			} else {
+				reg[2] = (uint16_t)gr_mask(op);
 			}
 		} else if (gr_is_value(op)) {
 			def = op->dst;

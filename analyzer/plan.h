@@ -5,7 +5,9 @@
  *   gr_open     instructions ─▶ ops, one array a group                         graph.c
  *   sp_run      forward: which values are entry register + constant, which
  *               loads read slots of this frame or read-only bytes              sp.c
- *   gr_deref    backward: which registers hold addresses                          graph_deref.c
+ *   gr_range    forward: how many bits values have                             graph_range.c
+ *   gr_tables   of the indices of jump tables                                  graph_table.c
+ *   gr_deref    backward: which registers hold addresses                       graph_deref.c
  *   gr_know     forward: what of the unloggable (flags, lanes, slots) the ops
  *               compute                                                        graph_know.c
  *   gr_need     backward: which registers, slots, lanes the decoder must know  graph_need.c
@@ -112,6 +114,8 @@ enum {
 	                   logged as rcx; popf: the flags on the stack */
 	GN_NEARA = 512, /* a sum, or the address of a REC, is within 2^36 of a; */
 	GN_NEARB = 1024, /* of b */
+	GN_MASKCAN = 2048, /* RECVEC: its mask register is computable */
+	GN_MASK = 4096, /* decision: and is computed, not logged */
 };
 struct gr_rng { /* a value: less than 2^zb; and fits into sb bits with sign */
 	uint8_t zb, sb;
@@ -216,6 +220,12 @@ int gr_uses(const struct sem_op *op, unsigned nw, struct gr_use u[4]);
 static inline bool gr_has_slot2(const struct sem_op *op)
 {
 	return op->op == SEM_RECVEC || op->op == SEM_RECREP || op->op == SEM_RECXS;
+}
+static inline unsigned gr_mask(const struct sem_op *op) /* mask register of a RECVEC, or SEM_NONE */
+{
+	const struct sem_vec *v = (const struct sem_vec *)(op + 1);
+
+	return op->op == SEM_RECVEC && v->mask == SEM_MASK_K ? SEM_K0 + v->count : SEM_NONE;
 }
 static inline bool gr_is_value(const struct sem_op *op) /* assigns dst */
 {

@@ -120,12 +120,18 @@ static void emit_rec(struct pe *e, uint32_t k, const struct recs *r)
 static void emit_group(struct pe *e, uint32_t i, uint32_t k)
 {
 	const struct sem_vec *v = (const struct sem_vec *)&e->gr->op[k + 1];
+	bool computed = e->gr->note[k].flags & GN_MASK;
+	struct sem_vec known = *v;
 
 	*pe_op(e, 0, 0, 0, 0, 0, 0) = e->gr->op[k];
-	*pe_op(e, 0, 0, 0, 0, 0, 0) = e->gr->op[k + 1];
+	if (computed) {
+		known.mask = SEM_MASK_REG;
+		known.count = (uint16_t)gr_mask(&e->gr->op[k]);
+	}
+	memcpy(pe_op(e, 0, 0, 0, 0, 0, 0), &known, sizeof(known));
 	if (e->gr->op[k].op != SEM_RECVEC)
 		return;
-	if (v->mask == SEM_MASK_K)
+	if (v->mask == SEM_MASK_K && !computed)
 		pe_log(e, i, AT_BEFORE, LOG_KMASK, v->count, v->mask_bytes, 0);
 	else if (v->mask == SEM_MASK_VEC)
 		pe_log(e, i, AT_BEFORE, LOG_VEC, v->count, v->n * v->mask_bytes, 0);

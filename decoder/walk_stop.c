@@ -126,6 +126,16 @@ static bool matches(const struct walker *w)
 
 /* ---- the block with rip ------------------------------------------------------------------------ */
 
+static bool logs_vector(const struct map *m, uint32_t op)
+{
+	struct sem_vec v;
+
+	if (op + 1 >= m->nop)
+		return false;
+	memcpy(&v, &m->op[op + 1], sizeof(v));
+	return v.mask == SEM_MASK_K || v.mask == SEM_MASK_VEC || v.idx_bytes;
+}
+
 static bool has_logs(const struct map *m, uint32_t op)
 {
 	for (; op < m->nop; op++)
@@ -133,11 +143,15 @@ static bool has_logs(const struct map *m, uint32_t op)
 		case SEM_LOG:
 		case SEM_LOGSX:
 		case SEM_VCHK:
-		case SEM_RECVEC:
 		case SEM_RMARK:
 		case SEM_JCC_LOG:
 		case SEM_IJMP_LOG:
 			return true;
+		case SEM_RECVEC:
+			if (logs_vector(m, op))
+				return true;
+			op++;
+			continue;
 		case SEM_RECREP:
 		case SEM_RECXS:
 			op++;

@@ -48,6 +48,8 @@ static int read_mask(struct walker *w, const struct sem_vec *v, uint64_t *mask)
 		memcpy(&k, w->p, v->mask_bytes);
 		w->p += v->mask_bytes;
 		*mask &= k;
+	} else if (v->mask == SEM_MASK_REG) {
+		*mask &= w->r[v->count];
 	} else if (v->mask == SEM_MASK_VEC) {
 		size_t n = (size_t)v->n * v->mask_bytes;
 
@@ -111,7 +113,8 @@ int walk_recvec(struct walker *w)
 	n = (size_t)v.n * v.idx_bytes;
 	if (v.n > 64 || (v.idx_bytes != 0 && v.idx_bytes != 4 && v.idx_bytes != 8) || v.idx_scale > 3 ||
 	    (v.mask == SEM_MASK_VEC && v.mask_bytes != 1 && v.mask_bytes != 4 && v.mask_bytes != 8) ||
-	    (v.mask == SEM_MASK_K && v.mask_bytes > 8) || v.mask > SEM_MASK_VEC ||
+	    (v.mask == SEM_MASK_K && v.mask_bytes > 8) || v.mask > SEM_MASK_REG ||
+	    (v.mask == SEM_MASK_REG && v.count >= SEM_NREGS) ||
 	    (v.n && v.mask_bytes > 0 && (size_t)v.n * v.mask_bytes > LOG_MIN))
 		return lost(w, "%s: a vector access this decoder does not know", w->m->map->path);
 	if (read_mask(w, &v, &mask))

@@ -105,7 +105,7 @@ static void collect(struct walker *w, const struct inst *m)
 		if (c->n) {
 			bytes = bytes_of(m, i, &why);
 			at->bytes[why] += c->n * bytes;
-			at->logs += c->n;
+			at->logs += bytes ? c->n : 0;
 		}
 		at->bytes[SEM_WHY_ENTRY_MARK] += c->mark;
 	}

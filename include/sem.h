@@ -254,7 +254,8 @@ enum sem_why {
  * SEM_MASK_VEC: n * mask_bytes), then the index vector (n * idx_bytes). Nothing is logged for
  * SEM_MASK_ALL. mask_bytes is 1 for (v)maskmovdqu. From the lifter (free in maps): count = number
  * of the k or vector register that holds the mask, df = number of the vector register that
- * holds the indices. */
+ * holds the indices. SEM_MASK_REG, in maps only: the mask is not logged, it is computed: in
+ * register count (SEM_K0 + number). */
 struct sem_vec {
 	uint8_t op; /* SEM_END: not an op, always skipped with the op before it */
 	uint8_t kind, n, mask;
@@ -264,7 +265,7 @@ struct sem_vec {
 };
 _Static_assert(sizeof(struct sem_vec) == 16, "sem_vec takes one op slot");
 
-enum sem_mask { SEM_MASK_ALL, SEM_MASK_K, SEM_MASK_VEC };
+enum sem_mask { SEM_MASK_ALL, SEM_MASK_K, SEM_MASK_VEC, SEM_MASK_REG };
 enum {
 	SEM_VEC_COMPRESS = 1, /* popcount(mask) consecutive elements */
 	SEM_VEC_BCAST = 2, /* one element if any of n mask bits is set */

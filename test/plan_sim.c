@@ -510,11 +510,15 @@ static bool dec_rec(const struct sem_op *o)
 		add(1, SEM_REC_IP(o->imm), o->dst, a, (uint32_t)D[v->count], (uint32_t)D[v->df]);
 	} else {
 		if (v->mask != SEM_MASK_ALL) {
-			n = v->mask == SEM_MASK_K ? v->mask_bytes : v->n * v->mask_bytes;
-			if (rlog + n > nlog)
-				return false;
-			h = hash(logbuf + rlog, n);
-			rlog += n;
+			n = v->mask == SEM_MASK_VEC ? v->n * v->mask_bytes : v->mask_bytes;
+			if (v->mask == SEM_MASK_REG) {
+				h = hash((const uint8_t *)&D[v->count], n);
+			} else {
+				if (rlog + n > nlog)
+					return false;
+				h = hash(logbuf + rlog, n);
+				rlog += n;
+			}
 			n = v->n * v->idx_bytes;
 			if (n && rlog + n > nlog)
 				return false;

@@ -544,17 +544,19 @@ static void test_vec(void)
 	struct sem_vec gather = {
 		.n = 4, .mask = SEM_MASK_VEC, .idx_bytes = 4, .idx_scale = 3, .mask_bytes = 4};
 	struct sem_vec comp = {.n = 8, .mask = SEM_MASK_K, .mask_bytes = 8, .flags = SEM_VEC_COMPRESS};
+	struct sem_vec known = {.n = 4, .mask = SEM_MASK_REG, .mask_bytes = 1, .count = SEM_K0 + 2};
 	struct sem_vec movs = {.kind = SEM_REP_MOVS, .count = SEM_RCX, .df = SEM_DF};
 	struct sem_vec xs = {.kind = SEM_XS_SAVE, .count = SEM_RAX, .df = SEM_RDX};
 	struct ptrace_rec want[] = {REC(0x1000, 0x5000 - 8, 4, R), REC(0x1000, 0x5000 + 24, 4, R),
 				    REC(0x1001, 0x6000, 2, W),	   REC(0x1001, 0x6002, 2, W),
 				    REC(0x1002, 0x7000, 8, R),	   REC(0x1002, 0x8000, 8, W),
 				    REC(0x1002, 0x6ff8, 8, R),	   REC(0x1002, 0x7ff8, 8, W),
-				    REC(0x1003, 0x5000, 832, W),   REC(0x1004, 0x9999, 1, R)};
+				    REC(0x1003, 0x5000, 832, W),   REC(0x1005, 0x5004, 4, R),
+				    REC(0x1005, 0x500c, 4, R),	   REC(0x1004, 0x9999, 1, R)};
 
 	reset();
 	leader(0x1000, 0, MAP_LEADER_RETURN);
-	block(0x1000, 0, 5);
+	block(0x1000, 0, 6);
 	op(SEM_IMM, 8, SEM_RBX, SEM_NONE, SEM_NONE, 0x5000);
 	op(SEM_RECVEC, 0, SEM_RECDST(4, PTRACE_R), SEM_RBX, SEM_NONE, SEM_RECIMM(0, 0x1000));
 	memcpy(&ops[nop++], &gather, 16);
@@ -570,6 +572,9 @@ static void test_vec(void)
 	op(SEM_IMM, 8, SEM_RDX, SEM_NONE, SEM_NONE, 0);
 	op(SEM_RECXS, 0, SEM_RECDST(0, PTRACE_W), SEM_RBX, SEM_NONE, SEM_RECIMM(0, 0x1003));
 	memcpy(&ops[nop++], &xs, 16);
+	op(SEM_IMM, 8, SEM_K0 + 2, SEM_NONE, SEM_NONE, 0xfa); /* of which four bits count */
+	op(SEM_RECVEC, 0, SEM_RECDST(4, PTRACE_R), SEM_RBX, SEM_NONE, SEM_RECIMM(0, 0x1005));
+	memcpy(&ops[nop++], &known, 16);
 	op(SEM_LOG, 8, SEM_RAX, SEM_NONE, SEM_NONE, 0);
 	rec(0x1004, PTRACE_R, 1, SEM_RAX, 0);
 	op(SEM_VCHK, 0, SEM_NONE, SEM_NONE, SEM_NONE, 0);
@@ -580,10 +585,10 @@ static void test_vec(void)
 	put64(0x9999);
 	put64(0x9999);
 	put_event(RUN_EV_EXIT, 0);
-	expect("groups of records", go(), WALK_EXIT, want, 10);
+	expect("groups of records", go(), WALK_EXIT, want, 12);
 	check(st.checked == 1 && !st.wrong, "verify agrees");
 	stream[nstream - 20] ^= 1;
-	expect("groups of records", go(), WALK_EXIT, want, 10);
+	expect("groups of records", go(), WALK_EXIT, want, 12);
 	check(st.wrong == 1 && res.ndiff == 1 && res.diff[0].got == 0x9999, "verify differs");
 }
 
