@@ -89,7 +89,8 @@ struct an_table {
 	uint32_t ntarget;
 	uint32_t vaddr; /* of the table in memory, AN_NONE if none was recognised */
 	uint32_t entry_size; /* 4 or 8 */
-	uint32_t nentry; /* of the longest table, if there are several: where it is exact, indices are below */
+	uint32_t
+		nentry; /* of the longest table, if there are several: where it is exact, indices are below */
 	bool exact; /* every possible target is listed and none leaves the group. If not, the
 	                         targets are the candidates and the jump may also leave */
 };

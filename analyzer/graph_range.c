@@ -253,7 +253,7 @@ static uint32_t flag_op(const struct gr *gr, uint32_t bi, unsigned flag, uint32_
 	uint32_t first = gr->in[b->first].op;
 
 	*written = 0;
-	for (uint32_t k = gr->in[b->first + b->n].op; k-- > first;) {
+	for (uint32_t k = gr->in [b->first + b->n].op; k-- > first;) {
 		const struct sem_op *op = &gr->op[k];
 
 		if ((gr->note[k].flags & GN_SLOT2) || !gr_is_value(op))

@@ -48,6 +48,17 @@ FN(t_scan, "xor %eax,%eax\n mov $-1,%rcx\n repne scasb\n mov %cl,(%rdi)\n ret");
 FN(t_ro, "mov t_word(%rip),%rax\n mov (%rdi,%rax),%eax\n ret\n.section .rodata\n.p2align 3\nt_word: .quad "
 	 "24\n.text");
 FN(t_flags, "xor %eax,%eax\n cmp $5,%edi\n sete %al\n movzbl %al,%eax\n mov (%rdx,%rax,8),%eax\n ret");
+/* the mask of the last bytes, from the length */
+FN(t_mask, "cmp $32,%rdx\n ja 1f\n mov $-1,%ecx\n bzhi %edx,%ecx,%ecx\n kmovd %ecx,%k2\n vmovdqu8 "
+	   "(%rsi),%ymm18{%k2}\n vpcmpub $4,(%rdi),%ymm18,%k1{%k2}\n1: ret");
+FN(t_index,
+   "cmpl $2,(%rdi)\n ja 1f\n mov (%rdi),%ecx\n lea t_table(%rip),%r9\n movslq (%r9,%rcx,4),%rcx\n add "
+   "%r9,%rcx\n jmp *%rcx\n2: nop\n3: nop\n1: ret\n.section .rodata\n.p2align 2\nt_table: .long "
+   "1b-t_table,2b-t_table,3b-t_table\n.text");
+/* what was compared is not what is there at the jump */
+FN(t_changed, "mov (%rdi),%rax\n cmp %rdx,%rax\n mov $0,%edx\n je 1f\n mov 8(%rax),%ecx\n ret\n1: mov "
+	      "(%rsi,%rax,8),%ecx\n "
+	      "mov 8(%rsi,%rax,4),%ecx\n mov 16(%rsi,%rax,2),%ecx\n ret");
 FN(t_calls,
    "call t_byte\n call t_sign\n call t_flags\n call t_bound\n ret"); /* the needs of these have someone to provide them */
 FN(t_tls, "mov %fs:0,%rax\n mov -8(%rax),%eax\n ret");
@@ -75,7 +86,10 @@ FN(t_sys, "mov $39,%eax\n syscall\n mov (%rdi,%rax),%eax\n mov (%r11),%ecx\n ret
 static const struct {
 	const char *name, *fn, *want;
 } test[] = {
-	{"list", t_list, "B rdi:6s C ; needs jcc=0/1"},
+	{"list", t_list, "E rdi:6s A rdi:6s ; needs rdi jcc=1/0"},
+	{"mask", t_mask, "C B rdx:1 B rsi:8 B rdi:8 ; needs jcc=0/1"},
+	{"index of a table", t_index, "E rdi:6s C A rcx:1 ; needs rdi jcc=0/1"},
+	{"compared before", t_changed, "E rdi:6s C B rax:6s B rax:8 B rsi:8 ; needs rdi jcc=0/1"},
 	{"byte index", t_byte, "E rsi:6s E rdi:6s A rax:1 ; needs rsi rdi jcc=0/0"},
 	{"sign-extended index", t_sign, "E rdi:6s X ; needs rdi jcc=0/0"},
 	{"counted loop", t_count, "E rdi:8 ; needs rdi jcc=1/0"},

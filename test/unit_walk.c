@@ -547,12 +547,11 @@ static void test_vec(void)
 	struct sem_vec known = {.n = 4, .mask = SEM_MASK_REG, .mask_bytes = 1, .count = SEM_K0 + 2};
 	struct sem_vec movs = {.kind = SEM_REP_MOVS, .count = SEM_RCX, .df = SEM_DF};
 	struct sem_vec xs = {.kind = SEM_XS_SAVE, .count = SEM_RAX, .df = SEM_RDX};
-	struct ptrace_rec want[] = {REC(0x1000, 0x5000 - 8, 4, R), REC(0x1000, 0x5000 + 24, 4, R),
-				    REC(0x1001, 0x6000, 2, W),	   REC(0x1001, 0x6002, 2, W),
-				    REC(0x1002, 0x7000, 8, R),	   REC(0x1002, 0x8000, 8, W),
-				    REC(0x1002, 0x6ff8, 8, R),	   REC(0x1002, 0x7ff8, 8, W),
-				    REC(0x1003, 0x5000, 832, W),   REC(0x1005, 0x5004, 4, R),
-				    REC(0x1005, 0x500c, 4, R),	   REC(0x1004, 0x9999, 1, R)};
+	struct ptrace_rec want[] = {
+		REC(0x1000, 0x5000 - 8, 4, R), REC(0x1000, 0x5000 + 24, 4, R), REC(0x1001, 0x6000, 2, W),
+		REC(0x1001, 0x6002, 2, W),     REC(0x1002, 0x7000, 8, R),      REC(0x1002, 0x8000, 8, W),
+		REC(0x1002, 0x6ff8, 8, R),     REC(0x1002, 0x7ff8, 8, W),      REC(0x1003, 0x5000, 832, W),
+		REC(0x1005, 0x5004, 4, R),     REC(0x1005, 0x500c, 4, R),      REC(0x1004, 0x9999, 1, R)};
 
 	reset();
 	leader(0x1000, 0, MAP_LEADER_RETURN);
