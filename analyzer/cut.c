@@ -57,6 +57,14 @@ static int64_t weight(const struct cut *c, uint32_t block)
 	return c->freq[block];
 }
 
+/* A log at a block's start, or of an address, counts for an eighth more than one at a definition: what is gained
+ * by logging late rests on estimated frequencies of more blocks, and where the estimates say that it is nearly
+ * the same, it mostly is more. (lua: 593 -> 554 bytes per 1,000 instructions, others within 0.5 % either way) */
+static int64_t late(int64_t cost)
+{
+	return cost + cost / 8;
+}
+
 static uint32_t at(const struct cut *c, uint32_t ref)
 {
 	return ref & VG_IN ? c->gr->nop + (ref & ~VG_IN) : ref;
@@ -162,9 +170,10 @@ static void roots_insn(struct cut *c, uint32_t bi, uint32_t i)
 			if (!before || before->a != op->a || before->b != op->b || before->imm != op->imm) {
 				to = TO_SINK;
 				if (n < 8 && pe_ea(gr, i, k, &l))
-					to = paid_root(c, (struct root){0, i, bi,
-									gr_eawidth(gr, i, k) * weight(c, bi),
-									ROOT_EA, (uint8_t)n, k});
+					to = paid_root(
+						c, (struct root){0, i, bi,
+								 late(gr_eawidth(gr, i, k) * weight(c, bi)),
+								 ROOT_EA, (uint8_t)n, k});
 			} else if (to != TO_SINK && n < 8) {
 				add_root(c, (struct root){to & ~TO_ROOT, i, bi, 0, ROOT_EA, (uint8_t)n, k});
 			}
@@ -376,7 +385,7 @@ static void in_node(struct cut *c, uint32_t i)
 	if (in->var >= SEM_NGPR)
 		return; /* entered through a mark it would not be computable, and is not demanded */
 	if (c->near[x] != c->far[x])
-		flow_edge(&c->f, c->near[x], c->far[x], in_width(c, in) * weight(c, in->block));
+		flow_edge(&c->f, c->near[x], c->far[x], late(in_width(c, in) * weight(c, in->block)));
 	from = vg_from(&c->v, i);
 	if (from & VG_ENTRY)
 		side += 1; /* at least; the round's own in widen() */
