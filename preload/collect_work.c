@@ -29,6 +29,7 @@
 #define WORKERS 4
 #define BUFFERS 32
 #define PACKS (2 * WORKERS)
+#define RETRY 64 /* chunks after which the spool is tried again */
 #define CHUNK_MAX (RUN_CHUNK_SIZE + 2 * RUN_CHUNK_SLACK)
 
 /* a chunk on its way */
@@ -51,6 +52,7 @@ static struct {
 	uint32_t nbuf, nmade;
 	struct pack pack[PACKS], *free_pack[PACKS];
 	uint32_t npack;
+	uint64_t pack_ns, put_ns; /* processor time of compressing a chunk, of spooling one: recent ones */
 	bool appending;
 	bool pressed; /* the program waits, or has ended */
 	bool flush; /* the processor has clflushopt */
@@ -100,6 +102,37 @@ static uint8_t *get_buffer(void)
 	return p;
 }
 
+static uint64_t thread_ns(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
+	return (uint64_t)t.tv_sec * 1000000000 + (uint64_t)t.tv_nsec;
+}
+
+static void learn(uint64_t *mean, uint64_t ns)
+{
+	uint64_t m = __atomic_load_n(mean, __ATOMIC_RELAXED);
+
+	__atomic_store_n(mean, m ? m - m / 8 + ns / 8 : ns, __ATOMIC_RELAXED);
+}
+
+/* Into the spool, unless that takes as long as compressing: it costs a page of the page cache for each of the
+ * chunk's, and to read them back. Where pages are dear, or logs easy, the program rather waits. */
+static bool spooled(const uint8_t *p, uint64_t n, uint64_t *at)
+{
+	uint64_t t = thread_ns();
+	static uint32_t tries;
+	bool ok;
+
+	if (2 * work.put_ns > __atomic_load_n(&work.pack_ns, __ATOMIC_RELAXED) && ++tries % RETRY)
+		return false;
+	ok = spool_put(p, n, at);
+	if (ok)
+		learn(&work.put_ns, thread_ns() - t);
+	return ok;
+}
+
 /* somewhere to put n bytes; waits when there is no room */
 static void place(struct item *it, const uint8_t *p, uint64_t n)
 {
@@ -109,7 +142,7 @@ static void place(struct item *it, const uint8_t *p, uint64_t n)
 		if (it->buf)
 			break;
 		pthread_mutex_unlock(&work.lock);
-		if (spool_put(p, n, &it->at))
+		if (spooled(p, n, &it->at))
 			return;
 		pthread_mutex_lock(&work.lock);
 		if (!work.nbuf) {
@@ -226,6 +259,7 @@ static void *worker(void *arg)
 	for (;;) {
 		struct item *it;
 		struct pack *k;
+		uint64_t t;
 		int err = 0;
 
 		while (work.next == work.in || (w->spare && !work.pressed))
@@ -239,7 +273,9 @@ static void *worker(void *arg)
 		pthread_mutex_unlock(&work.lock);
 		if (!it->buf)
 			err = spool_get(own, it->d.bytes, it->at);
+		t = thread_ns();
 		chunk_pack(work.c, k, w->table, it->buf ? it->buf : own, it->d.bytes);
+		learn(&work.pack_ns, thread_ns() - t);
 		if (k->data == own) /* stored: the next chunk must not overwrite it */
 			k->data = memcpy(k->buf, own, k->size);
 		pthread_mutex_lock(&work.lock);
