@@ -5,7 +5,7 @@
 # the beginning of the trace of an undisturbed run, and grow from one instruction to the next.
 set -u
 here=$(cd "$(dirname "$0")/.." && pwd)
-B=${B:-$here/build}
+B=$(realpath -m "${B:-$here/build}")
 dir=$(mktemp -d) || exit 1
 trap 'rm -rf "$dir"' EXIT
 cd "$dir" || exit 1
