@@ -143,6 +143,7 @@ struct proc {
 	bool async; /* stopped between marks (stop.bin): the stream is good up to lp_pos */
 	struct run_stop_state stop_at; /* if async */
 };
+void proc_end(struct proc *p); /* run.c: reads `ended` and `stop` */
 
 struct thread {
 	struct proc *proc;

@@ -62,6 +62,8 @@ int decode_thread(struct ptrace_run *r, uint32_t i, const struct walk_opts *o, w
 	if (t->proc->async && t->proc->start && t->proc->start->s.tid == t->pub.tid)
 		log_limit(log, t->proc->stop_at.lp_pos);
 	walk_thread(t->proc, log, t->pub.tid, (uint16_t)i, o, fn, ctx, st, res);
+	if (res->end == WALK_LOG_ENDS) /* known for good when all of the log is there */
+		proc_end(t->proc);
 	rc = outcome(r, t, res);
 	t->pub.records = st->accesses - before;
 	st->seconds += now() - start;

@@ -216,7 +216,11 @@ static char *how_ended(const char *json)
 {
 	char end[40], why[60], sig[20];
 
-	if (!json || !json_get(json, "end", end, sizeof(end)) || !strcmp(end, "exit") || !strcmp(end, "exec"))
+	if (!json || !json_get(json, "end", end, sizeof(end)))
+		return NULL;
+	if (json_get(json, "truncated", why, sizeof(why)))
+		return xprintf("%s; %s (%s)", end, stop_name(RUN_STOP_SPACE), why);
+	if (!strcmp(end, "exit") || !strcmp(end, "exec"))
 		return NULL;
 	if (json_get(json, "exit_signal", sig, sizeof(sig)))
 		return xprintf("%s by signal %s", end, sig);
@@ -249,11 +253,22 @@ static void open_stop(struct proc *p)
 	free(path);
 }
 
+void proc_end(struct proc *p)
+{
+	char *path = xprintf("%s/proc.json", p->dir), *text = read_text(path), end[40];
+
+	free(p->stop);
+	p->ended = text && json_get(text, "end", end, sizeof(end));
+	p->stop = how_ended(text);
+	free(text);
+	free(path);
+}
+
 static void open_proc(struct ptrace_run *r, const char *name, uint32_t pid, uint32_t image)
 {
 	struct proc *p = xcalloc(1, sizeof(*p));
 	struct ptrace_error e = {0};
-	char *path, *text, end[40];
+	char *path;
 
 	p->run = r;
 	p->dir = xprintf("%s/%s", r->dir, name);
@@ -261,12 +276,7 @@ static void open_proc(struct ptrace_run *r, const char *name, uint32_t pid, uint
 	p->image = image;
 	r->proc = xrealloc(r->proc, r->nproc + 1, sizeof(*r->proc));
 	r->proc[r->nproc++] = p;
-	path = xprintf("%s/proc.json", p->dir);
-	text = read_text(path);
-	p->ended = text && json_get(text, "end", end, sizeof(end));
-	p->stop = how_ended(text);
-	free(text);
-	free(path);
+	proc_end(p);
 	open_stop(p);
 	path = xprintf("%s/start.bin", p->dir);
 	p->start = start_open(path, &e);
