@@ -33,7 +33,7 @@
 
 #define RING_FD 3
 #define POLL_MS 50
-#define PATIENCE_MS 100 /* a process that ends waits so long for its log to be complete */
+#define PATIENCE_MS 5 /* a process that ends waits so long for its log to be complete */
 
 /* the kernel walks this when the process dies (set_robust_list(2)) */
 static struct robust_list_head robust;
