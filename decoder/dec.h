@@ -98,8 +98,9 @@ bool map_roaddress(const struct map *m, uint64_t vaddr, uint64_t *v);
 #define LOG_MIN 512 /* bytes log_need can be asked for at most: the widest group of logs */
 
 struct log;
-/* follow: the process has ended; wait for what ptrace-collect has not written yet */
-struct log *log_open(const char *path, uint32_t pid, uint32_t tid, bool follow, struct ptrace_error *e);
+/* ended: the process is known to have; then, as when it is gone, what ptrace-collect has not written yet is
+ * waited for */
+struct log *log_open(const char *path, uint32_t pid, uint32_t tid, bool ended, struct ptrace_error *e);
 struct log *log_mem(const uint8_t *bytes, size_t n, bool clean); /* for tests; copies */
 void log_close(struct log *l);
 void log_limit(struct log *l, uint64_t pos); /* the stream ends there; before the first log_need */

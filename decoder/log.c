@@ -13,6 +13,7 @@
 #include <fcntl.h>
 #include <lz4.h>
 #include <pthread.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
@@ -38,7 +39,7 @@ struct log {
 	uint8_t *disk;
 	size_t disk_cap;
 	uint64_t file_pos, seq, next;
-	bool follow; /* wait for what is not written yet */
+	bool ended; /* the process */
 	/* shared, under lock */
 	pthread_mutex_t lock;
 	pthread_cond_t change;
@@ -64,15 +65,12 @@ static int bad(struct log *l, const char *fmt, uint64_t a, uint64_t b)
 	return -1;
 }
 
-/* Is ptrace-collect still at it? It holds a lock on the log while it is. */
+/* Has the program ended, and is ptrace-collect still at it? It holds a lock on the log while it is. */
 static bool more_to_come(struct log *l)
 {
-	if (!l->follow)
+	if (!flock(l->fd, LOCK_SH | LOCK_NB) || errno != EWOULDBLOCK)
 		return false;
-	if (flock(l->fd, LOCK_SH | LOCK_NB) && errno == EWOULDBLOCK)
-		return true;
-	l->follow = false;
-	return false;
+	return l->ended || (kill((pid_t)l->pid, 0) && errno == ESRCH);
 }
 
 /* reads n bytes at pos; 1 done, 0 the file ends before, -1 error */
@@ -220,13 +218,13 @@ static struct log *log_new(const char *name)
 	return l;
 }
 
-struct log *log_open(const char *path, uint32_t pid, uint32_t tid, bool follow, struct ptrace_error *e)
+struct log *log_open(const char *path, uint32_t pid, uint32_t tid, bool ended, struct ptrace_error *e)
 {
 	struct log *l = log_new(path);
 
 	l->pid = pid;
 	l->tid = tid;
-	l->follow = follow;
+	l->ended = ended;
 	l->fd = open(path, O_RDONLY | O_CLOEXEC);
 	if (l->fd < 0) {
 		err_set(e, PTRACE_BAD, "cannot open %s: %s", path, strerror(errno));
