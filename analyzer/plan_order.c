@@ -90,10 +90,10 @@ static void turn(struct order *o, uint32_t i)
 	o->out[o->nout++] = i;
 }
 
-static bool calls_itself(const struct order *o, uint32_t i)
+bool order_itself(const struct an_group *g)
 {
-	for (uint32_t k = 0; k < ncallee(o, i); k++)
-		if (o->m->group[o->g[i]].callee[k].group == o->g[i])
+	for (uint32_t k = 0; k < g->ncallee; k++)
+		if (g->callee[k].group == g->id)
 			return true;
 	return false;
 }
@@ -109,7 +109,7 @@ static void all_turns(struct order *o, uint8_t *first)
 				turn(o, o->rank[o->next - 1].i);
 		uint32_t i = o->out[q];
 
-		first[q] = o->left[i] || calls_itself(o, i);
+		first[q] = o->left[i] || order_itself(&o->m->group[o->g[i]]);
 		for (uint32_t k = o->at[i]; k < o->at[i + 1]; k++)
 			if (!--o->left[o->caller[k]] && !o->done[o->caller[k]])
 				turn(o, o->caller[k]);

@@ -15,4 +15,7 @@ int order_cycle(const struct module *m, const uint32_t *comp, uint32_t *place, u
 /* order_seed - maywrite of the groups of a cycle, as far as instructions and callees tell without a plan */
 void order_seed(struct module *m, const uint32_t *g, uint32_t n);
 
+/* does the group call itself, or jump to itself as to a callee? */
+bool order_itself(const struct an_group *g);
+
 #endif

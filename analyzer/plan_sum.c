@@ -173,14 +173,6 @@ static void forget(struct scc *s, const struct an_group *g)
 	s->plan[g->id] = NULL;
 }
 
-static bool calls_itself(const struct an_group *g)
-{
-	for (uint32_t k = 0; k < g->ncallee; k++)
-		if (g->callee[k].group == g->id)
-			return true;
-	return false;
-}
-
 /* last: the summaries of all callees may stand, so the plan is made as well */
 static int plan_one(struct scc *s, struct an_group *g, bool last, bool *changed)
 {
@@ -204,7 +196,7 @@ static int plan_one(struct scc *s, struct an_group *g, bool last, bool *changed)
 	g->sum->lifo = was.lifo && gr->lifo;
 	ch = memcmp(&was, g->sum, sizeof(was)) != 0;
 	*changed |= ch;
-	if (last && s->plan && !(ch && calls_itself(g)))
+	if (last && s->plan && !(ch && order_itself(g)))
 		s->plan[g->id] = plan_now(gr);
 	gr_close(gr);
 	return 0;
@@ -268,7 +260,7 @@ static int component(struct scc *s, uint32_t *g, uint32_t n)
 	uint8_t *first;
 	int r;
 
-	if (n == 1 && !calls_itself(&s->m->group[g[0]]))
+	if (n == 1 && !order_itself(&s->m->group[g[0]]))
 		return rounds(s, g, n, (uint8_t[]){0});
 	first = malloc(n);
 	r = first ? order_cycle(s->m, s->low, s->num, g, n, first) : -1;

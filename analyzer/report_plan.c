@@ -8,6 +8,16 @@
 #include "emit.h"
 #include "report.h"
 
+/* all that planning a group rests on; 0 or -1 */
+static int prepare(struct module *m, int jobs)
+{
+	struct patches ps = {0};
+	int r = patch_plan(m, &ps, jobs) || live_module(m, jobs) || plan_summaries(m, jobs) ? -1 : 0;
+
+	patch_free(&ps);
+	return r;
+}
+
 int report_plan(struct module *m, uint32_t flags, int jobs, FILE *f)
 {
 	static const char *const what[PLAN_NWHAT] = {
@@ -16,13 +26,10 @@ int report_plan(struct module *m, uint32_t flags, int jobs, FILE *f)
 		[LOG_TARGET] = "jump target",  [LOG_POPF] = "flags",
 	};
 	struct plan_stats s = {0};
-	struct patches ps = {0};
 	uint32_t demoted[MAP_R_NREASONS] = {0};
 
-	if (patch_plan(m, &ps, jobs) || live_module(m, jobs) || plan_summaries(m, jobs)) {
-		patch_free(&ps);
+	if (prepare(m, jobs))
 		return -1;
-	}
 	for (uint32_t i = 0; i < m->ngroup; i++) {
 		struct plan *p = m->group[i].reason == MAP_OK ? plan_group(m, &m->group[i], flags) : NULL;
 
@@ -33,7 +40,6 @@ int report_plan(struct module *m, uint32_t flags, int jobs, FILE *f)
 		plan_count(p, &m->group[i], &s);
 		plan_free(p);
 	}
-	patch_free(&ps);
 	for (int r = 0; r < MAP_R_NREASONS; r++)
 		if (demoted[r])
 			fprintf(f, "made opaque later %u groups: %s\n", demoted[r],
@@ -52,12 +58,8 @@ int report_plan(struct module *m, uint32_t flags, int jobs, FILE *f)
 int report_plan_explain(struct module *m, const char *where, uint32_t flags, int jobs, FILE *f)
 {
 	uint32_t v = report_where(m, where);
-	struct patches ps = {0};
-	int r = 0;
+	int r = prepare(m, jobs);
 
-	if (patch_plan(m, &ps, jobs) || live_module(m, jobs) || plan_summaries(m, jobs))
-		r = -1;
-	patch_free(&ps);
 	for (uint32_t i = 0; r == 0 && i < m->ngroup; i++) {
 		const struct an_group *g = &m->group[i];
 		bool in = false;

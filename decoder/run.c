@@ -202,8 +202,7 @@ static void open_threads(struct ptrace_run *r, struct proc *p)
 /* proc.json's word for a stop, in the reader's words */
 static const char *stop_words(const char *why)
 {
-	static const char *const word[] = {"none",	"thread",      "fork-child", "signal",	  "space",
-					   "collector", "unsupported", "gs",	     "unexpected"};
+	static const char *const word[] = RUN_STOP_NAMES;
 
 	for (uint64_t i = 0; i < NELEM(word); i++)
 		if (!strcmp(why, word[i]))

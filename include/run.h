@@ -68,6 +68,12 @@ enum run_stop {
 	RUN_STOP_GS,
 	RUN_STOP_UNEXPECTED /* an int3 of ours was entered */
 };
+/* their names in run.json and proc.json, "stop_reason" */
+#define RUN_STOP_NAMES                                                                                       \
+	{                                                                                                    \
+		"none", "thread", "fork-child", "signal", "space", "collector", "unsupported", "gs",         \
+			"unexpected"                                                                         \
+	}
 
 /* ---- stream: chunks on disk ----------------------------------------------------------- */
 

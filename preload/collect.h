@@ -21,12 +21,14 @@ struct collect {
 	uint64_t spool; /* bytes of spool, at most */
 	int pid_fd; /* pidfd of the traced process, -1 if the kernel has none */
 	uint32_t seq;
-	uint64_t raw_bytes, disk_bytes;
+	uint64_t raw_bytes, disk_bytes; /* of the log; disk_bytes is where its next record goes */
 	int error; /* errno of the first failed write */
 	uint64_t t_start; /* seconds since the epoch */
 	char *cmd, *env, *exe; /* JSON text */
 	bool salvaged;
 };
+
+#define CHUNK_MAX (RUN_CHUNK_SIZE + 2 * RUN_CHUNK_SLACK) /* bytes of a chunk, at most */
 
 #define LZ_BITS 14
 #define LZ_TABLE (1u << LZ_BITS)
@@ -42,6 +44,7 @@ struct pack {
 };
 
 /* collect_chunk.c: 0 or errno */
+int write_at(int fd, const void *p, size_t n, uint64_t at);
 int chunk_init(struct collect *c);
 int pack_init(struct pack *k);
 /* table: as for lz_pack */

@@ -16,11 +16,9 @@
 #include <zstd.h>
 #include "collect.h"
 
-#define RAW_MAX (RUN_CHUNK_SIZE + 2 * RUN_CHUNK_SLACK)
-
 int pack_init(struct pack *k)
 {
-	size_t z = ZSTD_compressBound(RAW_MAX), l = lz_bound(RAW_MAX);
+	size_t z = ZSTD_compressBound(CHUNK_MAX), l = lz_bound(CHUNK_MAX);
 
 	k->cap = z > l ? z : l;
 	k->buf = malloc(k->cap); /* used from the front: what is never written takes no memory */
@@ -39,10 +37,10 @@ int chunk_init(struct collect *c)
 	return 0;
 }
 
-static int write_all(int fd, const void *p, size_t n)
+int write_at(int fd, const void *p, size_t n, uint64_t at)
 {
 	while (n) {
-		ssize_t r = write(fd, p, n);
+		ssize_t r = pwrite(fd, p, n, (off_t)at);
 
 		if (r < 0 && errno == EINTR)
 			continue;
@@ -52,6 +50,7 @@ static int write_all(int fd, const void *p, size_t n)
 			return EIO;
 		p = (const char *)p + r;
 		n -= r;
+		at += r;
 	}
 	return 0;
 }
@@ -76,7 +75,7 @@ void chunk_pack(const struct collect *c, struct pack *k, uint16_t *table, const 
 int chunk_append(struct collect *c, const struct pack *k, const struct ring_desc *d, int kind)
 {
 	struct run_chunk h = {.magic = RUN_CHUNK_MAGIC, .version = RUN_VERSION};
-	off_t start;
+	uint64_t start = c->disk_bytes;
 
 	if (c->error)
 		return c->error;
@@ -91,12 +90,11 @@ int chunk_append(struct collect *c, const struct pack *k, const struct ring_desc
 	h.tsc_open = d->tsc_open;
 	h.tsc_close = d->tsc_close;
 	h.xxh3 = k->xxh3;
-	start = lseek(c->log_fd, 0, SEEK_CUR);
-	c->error = write_all(c->log_fd, &h, sizeof(h));
+	c->error = write_at(c->log_fd, &h, sizeof(h), start);
 	if (!c->error)
-		c->error = write_all(c->log_fd, k->data, k->size);
+		c->error = write_at(c->log_fd, k->data, k->size, start + sizeof(h));
 	if (c->error) {
-		if (ftruncate(c->log_fd, start) && !c->error)
+		if (ftruncate(c->log_fd, (off_t)start) && !c->error)
 			c->error = errno;
 		return c->error;
 	}

@@ -18,8 +18,7 @@
 #include <unistd.h>
 #include "collect.h"
 
-static const char *const stop_name[] = {"none",	     "thread",	    "fork-child", "signal",    "space",
-					"collector", "unsupported", "gs",	  "unexpected"};
+static const char *const stop_name[] = RUN_STOP_NAMES;
 
 static void put_string(FILE *f, const char *s, size_t n)
 {

@@ -56,22 +56,6 @@ void spool_init(struct collect *c, uint64_t limit)
 	leave_one();
 }
 
-static bool write_at(const uint8_t *p, uint64_t n, uint64_t at)
-{
-	while (n) {
-		ssize_t r = pwrite(spool.fd, p, n, (off_t)at);
-
-		if (r < 0 && errno == EINTR)
-			continue;
-		if (r <= 0)
-			return false;
-		p += r;
-		n -= r;
-		at += r;
-	}
-	return true;
-}
-
 bool spool_put(const uint8_t *p, uint64_t n, uint64_t *at)
 {
 	bool ok;
@@ -86,7 +70,7 @@ bool spool_put(const uint8_t *p, uint64_t n, uint64_t *at)
 		spool.end += n;
 	}
 	pthread_mutex_unlock(&spool.lock);
-	if (!ok || write_at(p, n, *at))
+	if (!ok || !write_at(spool.fd, p, n, *at))
 		return ok;
 	pthread_mutex_lock(&spool.lock); /* no room: what is there will be compressed, no more comes */
 	spool.used -= n;

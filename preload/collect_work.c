@@ -30,7 +30,6 @@
 #define BUFFERS 32
 #define PACKS (2 * WORKERS)
 #define RETRY 64 /* chunks after which the spool is tried again */
-#define CHUNK_MAX (RUN_CHUNK_SIZE + 2 * RUN_CHUNK_SLACK)
 
 /* a chunk on its way */
 struct item {
@@ -43,8 +42,7 @@ struct item {
 
 static struct {
 	pthread_mutex_t lock;
-	pthread_cond_t more, room,
-		turn; /* an item came; a buffer, pack or place came free; items_out moved */
+	pthread_cond_t more, room, turn; /* an item came; a buffer, pack or place came free; `out` moved */
 	struct collect *c;
 	struct item item[WORK_MAX];
 	uint64_t in, next, out; /* items that came, were claimed, are on disk */
@@ -182,7 +180,7 @@ bool work_drain(struct collect *c)
 	while (__atomic_load_n(&h->head, __ATOMIC_ACQUIRE) != h->tail) {
 		const struct ring_desc *d = &h->desc[h->tail % h->nchunks];
 
-		if (d->bytes <= CHUNK_MAX)
+		if (d->bytes <= RUN_CHUNK_SIZE + RUN_CHUNK_SLACK)
 			take(chunk_at(c, h->tail), d->bytes, d, 0);
 		__atomic_add_fetch(&h->tail, 1, __ATOMIC_RELEASE);
 		futex_wake(&h->tail);
@@ -290,8 +288,7 @@ static void *worker(void *arg)
 void work_populate(struct collect *c)
 {
 	for (uint32_t i = 1; i < c->ring->nchunks; i++)
-		madvise((void *)chunk_at(c, i), RUN_CHUNK_SIZE + RUN_CHUNK_SLACK,
-			23 /* MADV_POPULATE_WRITE */);
+		madvise((void *)chunk_at(c, i), RUN_CHUNK_SIZE + RUN_CHUNK_SLACK, MADV_POPULATE_WRITE);
 }
 
 /* workers to start with: as many as there are processors; one is a must */
