@@ -174,13 +174,9 @@ static int do_clone(struct rt_tcb *t)
 	if (t->sv.nr == __NR_vfork)
 		flags = CLONE_VM | CLONE_VFORK;
 	if (t->sv.nr == CLONE3_NR) {
-		struct {
-			uint64_t base, len;
-		} to = {(uint64_t)&flags, 8}, from = {t->sv.gpr[RDI], 8};
-
-		/* through the kernel: the pointer may be bad. Then, and where this call is forbidden, we
-		 * do not know what comes: stop */
-		if (rt_sc(__NR_process_vm_readv, rt_getpid(), &to, 1, &from, 1, 0) != 8)
+		/* through the kernel: the pointer may be bad. Then, and where this call is forbidden, we do not
+		 * know what comes: stop */
+		if (rt_copy_out(&flags, t->sv.gpr[RDI], sizeof(flags)))
 			return stop_before(t, RUN_STOP_UNSUPPORTED);
 	}
 	if (!(flags & CLONE_VM)) {
