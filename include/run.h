@@ -55,6 +55,52 @@ enum run_event {
 	                       signal the interrupted position is in proc.json / struct run_stop_state */
 	RUN_EV_EXEC = 4, /* execve about to be tried */
 	RUN_EV_UNEXPECTED = 5, /* int3 hit: argument = run-time address that was entered */
+	RUN_EV_START = 6, /* first in the stream of every thread but the first of an exec'd image; argument =
+	                       bytes that follow: struct run_thread_start and stack_size bytes of stack */
+	RUN_EV_SIGNAL = 7, /* a handler is entered; argument = sizeof(struct run_signal), which follows */
+	RUN_EV_SIGRET = 8, /* argument = run_signal.frame: back to where that signal interrupted, nothing
+	                       changed. What its cut (struct run_cut) covers comes once more */
+	RUN_EV_RESUME = 9, /* control goes on at some instruction of traced code with new registers; argument =
+	                       sizeof(struct run_resume), which follows. The next log is of that instruction */
+	RUN_EV_TIME = 10, /* argument = TSC */
+};
+
+/* What the first instruction of a thread finds: it is the one behind the system call that made the thread. */
+struct run_thread_start {
+	uint64_t rip, rflags, fsbase, gsbase;
+	uint64_t gpr[16]; /* hardware order */
+	uint64_t tsc;
+	uint32_t flags; /* RUN_START_* */
+	uint32_t zero;
+	uint64_t stack, stack_size; /* address and number of bytes that follow: the callers' frames. 0 when the
+	                       thread has a stack of its own */
+};
+enum {
+	RUN_START_FORK = 1, /* a process with memory of its own */
+	RUN_START_VFORK = 2, /* a process in its parent's memory, which waits */
+	RUN_START_VM = 4, /* a process in its parent's memory, which does not wait */
+};
+
+/* Where a signal interrupted. `where` is enum run_stop_where: in RUN_STOP_IN_HOOK the event stands where the
+ * system call's mark would, else the chunk has a cut for it. */
+struct run_signal {
+	uint32_t signo, where;
+	uint64_t frame; /* address of the handler's struct ucontext: names this signal in RUN_EV_SIGRET */
+	uint64_t rip, rflags; /* next instruction (original address), the program's flags */
+	uint64_t gpr[16]; /* the program's registers */
+};
+struct run_resume {
+	uint64_t frame; /* of the signal that ends, 0 if none does */
+	uint64_t rip, rflags;
+	uint64_t gpr[16];
+};
+
+/* Where in a chunk a signal interrupted copied code. The region that was interrupted had stored the `bytes` bytes
+ * from `at` on, without having moved its log pointer past `at`; behind them RUN_EV_SIGNAL stands. When the
+ * handler returns (RUN_EV_SIGRET), the same bytes stand once more and the region goes on behind them. An
+ * array of these, ascending, follows the stream's bytes in a chunk's payload. */
+struct run_cut {
+	uint32_t at, bytes;
 };
 
 enum run_stop {
