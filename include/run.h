@@ -19,7 +19,7 @@
 
 #include <stdint.h>
 
-#define RUN_VERSION 2
+#define RUN_VERSION 3
 
 /* ---- stream: marks -------------------------------------------------------------------
  *
@@ -136,8 +136,9 @@ struct run_chunk {
 	uint32_t raw_size, disk_size; /* payload bytes before and after compression */
 	uint64_t tsc_open, tsc_close;
 	uint64_t xxh3; /* XXH3_64bits of the payload as stored on disk */
+	uint32_t ncut, zero; /* the payload ends with so many struct run_cut; raw_size counts them */
 };
-_Static_assert(sizeof(struct run_chunk) == 64, "on-disk format");
+_Static_assert(sizeof(struct run_chunk) == 72, "on-disk format");
 
 /* ---- start.bin ------------------------------------------------------------------------ */
 
