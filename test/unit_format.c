@@ -197,8 +197,15 @@ static void test_trace(void)
 static size_t put_chunk(uint8_t *to, const uint8_t *raw, uint32_t n, uint64_t seq, uint64_t first, int codec,
 			int kind)
 {
-	struct run_chunk c = {
-		RUN_CHUNK_MAGIC, RUN_VERSION, (uint8_t)codec, (uint8_t)kind, 5, 6, seq, first, n, 0, 0, 0, 0};
+	struct run_chunk c = {.magic = RUN_CHUNK_MAGIC,
+			      .version = RUN_VERSION,
+			      .codec = (uint8_t)codec,
+			      .kind = (uint8_t)kind,
+			      .pid = 5,
+			      .tid = 6,
+			      .seq = seq,
+			      .first = first,
+			      .raw_size = n};
 	uint8_t *d = to + sizeof(c);
 
 	if (codec == 1)
