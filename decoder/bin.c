@@ -40,9 +40,9 @@ static unsigned size_code(uint32_t size)
 size_t bin_pack(const struct ptrace_rec *rec, size_t n, uint8_t *buf, uint32_t part[3])
 {
 	struct bin_pred *pr = xcalloc(1, sizeof(*pr));
-	uint8_t *ip = buf + n * 9, *addr = buf + n * 19, *c = buf, *ip0 = ip, *addr0 = addr;
+	uint8_t *ip = buf + n * 10, *addr = buf + n * 20, *c = buf, *ip0 = ip, *addr0 = addr;
 	uint64_t last = 0;
-	uint16_t tid = 0;
+	uint32_t tid = 0;
 
 	for (size_t i = 0; i < n; i++) {
 		const struct ptrace_rec *r = &rec[i];
@@ -54,10 +54,8 @@ size_t bin_pack(const struct ptrace_rec *rec, size_t n, uint8_t *buf, uint32_t p
 		if (r->ip == pr->ip[h])
 			b |= C_IP;
 		*c++ = (uint8_t)b;
-		if (b & C_TID) {
-			*c++ = (uint8_t)r->tid;
-			*c++ = (uint8_t)(r->tid >> 8);
-		}
+		if (b & C_TID)
+			c = put_v(c, r->tid);
 		if (sc == SIZE_MORE)
 			c = put_v(c, r->size);
 		if (!(b & C_IP))
@@ -105,7 +103,7 @@ int bin_unpack(const uint8_t *buf, const uint32_t part[3], size_t n, struct ptra
 	const uint8_t *c = buf, *ce = c + part[0], *ip = ce, *ie = ip + part[1], *a = ie, *ae = a + part[2];
 	struct bin_pred *pr = xcalloc(1, sizeof(*pr));
 	uint64_t last = 0, v;
-	uint16_t tid = 0;
+	uint32_t tid = 0;
 	size_t i;
 
 	for (i = 0; i < n && c < ce; i++) {
@@ -113,10 +111,9 @@ int bin_unpack(const uint8_t *buf, const uint32_t part[3], size_t n, struct ptra
 		unsigned b = *c++, h = slot(last);
 
 		if (b & C_TID) {
-			if (ce - c < 2)
+			if (!get_v(&c, ce, &v) || v >= PTRACE_MAX_THREADS)
 				break;
-			tid = (uint16_t)(c[0] | c[1] << 8);
-			c += 2;
+			tid = (uint32_t)v;
 		}
 		v = 1ull << (b >> C_SIZE & 15);
 		if ((b >> C_SIZE & 15) == SIZE_MORE && !get_v(&c, ce, &v))

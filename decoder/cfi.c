@@ -103,22 +103,25 @@ static uint64_t search_hdr(const struct map *m, uint64_t hdr, uint64_t ip)
 	return map_rodata(m, hdr + (int64_t)e.fde, 16, NULL) ? hdr + (int64_t)e.fde : 0;
 }
 
-static uint64_t find_fde(const struct map *m, uint64_t ip)
+static uint64_t find_fde(struct map *m, uint64_t ip)
 {
+	uint64_t known = m->eh_hdr ? search_hdr(m, m->eh_hdr, ip) : 0;
 	static const uint8_t enc[4] = {1, 0x1b, 3, 0x3b};
 
-	for (uint32_t i = 0; i < m->nro; i++) {
+	for (uint32_t i = 0; i < m->nro && !known; i++) {
 		const struct map_rodata *r = &m->ro[i];
 		const uint8_t *b = m->robytes + r->off;
 
 		for (uint64_t at = -(uint64_t)r->vaddr & 3; at + 12 <= r->size; at += 4) {
 			uint64_t fde = memcmp(b + at, enc, 4) ? 0 : search_hdr(m, r->vaddr + at, ip);
 
-			if (fde)
+			if (fde) {
+				m->eh_hdr = r->vaddr + at;
 				return fde;
+			}
 		}
 	}
-	return 0;
+	return known;
 }
 
 /* Runs call frame instructions up to vaddr ip. */
@@ -312,7 +315,7 @@ static bool rules_at(const struct map *m, uint64_t fde, uint64_t ip, struct rule
 	return !c.bad && !f.bad;
 }
 
-int cfi_step(const struct map *m, uint64_t bias, uint64_t *ip, uint64_t reg[16], struct mem *mem)
+int cfi_step(struct map *m, uint64_t bias, uint64_t *ip, uint64_t reg[16], struct mem *mem)
 {
 	uint64_t vip = *ip - 1 - bias; /* of the call, not after it */
 	uint64_t fde = find_fde(m, vip), cfa, next[16];

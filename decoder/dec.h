@@ -18,6 +18,7 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
+#include <time.h>
 #include "map.h"
 #include "ptrace_decode.h"
 #include "run.h"
@@ -46,6 +47,8 @@ void file_unmap(const uint8_t *p, size_t size);
 
 /* value of a key at any depth, first occurrence; strings are unescaped. false if absent. */
 bool json_get(const char *text, const char *key, char *buf, size_t size);
+/* an array of strings, as one string with spaces between; false if absent */
+bool json_words(const char *text, const char *key, char *buf, size_t size);
 void json_puts(FILE *f, const char *s); /* quoted and escaped */
 
 /* ---- map.c ------------------------------------------------------------------------------ */
@@ -70,6 +73,7 @@ struct map {
 	uint64_t nrobytes, nstrings;
 	uint32_t *by_ops; /* leaders ordered by op index, made on first use */
 	uint32_t *by_vaddr; /* blocks ordered by vaddr, made on first use */
+	uint64_t eh_hdr; /* vaddr of .eh_frame_hdr once it was found (cfi.c) */
 };
 
 struct map *map_open(const char *path, struct ptrace_error *e);
@@ -113,6 +117,8 @@ bool log_need(struct log *l, const uint8_t **p, const uint8_t **end, size_t n);
 uint64_t log_pos(const struct log *l, const uint8_t *p); /* position in the stream */
 bool log_clean(const struct log *l); /* the chunk marked as the last was reached */
 const char *log_why(const struct log *l); /* damage found, or NULL */
+/* when the stream began, by the head of its first chunk (TSC); UINT64_MAX if there is none */
+uint64_t log_start(const char *path);
 void log_sizes(const struct log *l, uint64_t *raw, uint64_t *disk); /* bytes seen so far */
 
 /* ---- run.c, run_start.c ------------------------------------------------------------------- */
@@ -136,30 +142,43 @@ struct proc {
 	struct ptrace_run *run;
 	char *dir;
 	uint32_t pid, image;
-	struct start *start; /* NULL if there is none */
+	struct proc *parent; /* image it was forked from, or, before exec, its own; NULL if not in the run */
+	bool forked; /* from another process */
+	uint64_t tsc; /* when it began; UINT64_MAX if not known */
+	struct start *start; /* NULL if there is none: a forked process */
+	uint32_t first, nlog; /* its threads in ptrace_run.thread */
 	struct modrec *mod;
 	uint32_t nmod;
+	uint32_t index; /* in ptrace_run.proc */
+	uint32_t parent_pid, parent_image; /* if forked, from proc.json */
+	char *command; /* from proc.json, NULL if not there */
 	bool ended; /* proc.json knows how it ended */
 	char *stop; /* how it ended when not by itself, from proc.json; or NULL */
+	char *end; /* how it ended, in any case; NULL if that is not known */
 	bool async; /* stopped between marks (stop.bin): the stream is good up to lp_pos */
 	struct run_stop_state stop_at; /* if async */
 };
-void proc_end(struct proc *p); /* run.c: reads `ended` and `stop` */
+void proc_end(struct proc *p); /* run.c: reads `ended`, `stop` and `end` */
+/* start state of the process or its nearest ancestor that has one: the machine's state layout. NULL if none */
+const struct run_start *proc_cpu(const struct proc *p);
 
 struct thread {
 	struct proc *proc;
-	char *path;
 	struct ptrace_thread pub;
 };
+char *thread_path(const struct thread *t); /* of its log; to be freed */
 
 struct ptrace_run {
 	char *dir;
 	struct proc **proc;
 	uint32_t nproc;
 	struct thread **thread;
-	uint32_t nthread;
+	uint32_t nthread, capthread, capproc;
 	struct map **map;
 	uint32_t nmap;
+	struct mapfile *mapfile; /* run.c: what is in maps/, as of maps_time */
+	uint32_t nmapfile;
+	struct timespec maps_time;
 	struct ptrace_thread *tlist;
 	struct ptrace_module *mlist;
 	uint32_t nmlist;
@@ -183,6 +202,8 @@ bool mem_load(struct mem *m, uint64_t addr, uint32_t w, uint64_t *val);
 /* false when the limit is reached */
 bool mem_store(struct mem *m, uint64_t addr, uint32_t w, uint64_t val);
 bool mem_read(struct mem *m, uint64_t addr, void *buf, size_t n);
+/* n bytes become known; false when the limit is reached */
+bool mem_write(struct mem *m, uint64_t addr, const uint8_t *buf, uint64_t n);
 /* n bytes take values the decoder does not know; false when the limit is reached: what is there would be
  * stale */
 bool mem_forget(struct mem *m, uint64_t addr, uint64_t n);
@@ -192,7 +213,7 @@ bool mem_forget(struct mem *m, uint64_t addr, uint64_t n);
 /* One unwinding step in a module's .eh_frame, found in its read-only bytes. reg[]: the 16 general
  * registers, updated; *ip = return address and reg[rsp] = CFA on success. Returns 1, 0 at the
  * outermost frame, -1 when the table does not say. */
-int cfi_step(const struct map *m, uint64_t bias, uint64_t *ip, uint64_t reg[16], struct mem *mem);
+int cfi_step(struct map *m, uint64_t bias, uint64_t *ip, uint64_t reg[16], struct mem *mem);
 
 /* ---- sym.c -------------------------------------------------------------------------------- */
 
@@ -259,7 +280,7 @@ struct walk_result {
 
 typedef int (*walk_fn)(void *ctx, struct ptrace_rec *rec, size_t n);
 /* Decode one thread. st accumulates. Returns enum walk_end, details in *res (walk_result_free). */
-int walk_thread(struct proc *p, struct log *log, uint32_t tid, uint16_t index, const struct walk_opts *o,
+int walk_thread(struct proc *p, struct log *log, uint32_t tid, uint32_t index, const struct walk_opts *o,
 		walk_fn fn, void *ctx, struct ptrace_stats *st, struct walk_result *res);
 void walk_result_free(struct walk_result *res);
 

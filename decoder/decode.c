@@ -2,6 +2,7 @@
  *
  * decode.c - decode one or all threads of a run; the public functions over it
  */
+#include <stdlib.h>
 #include <string.h>
 #include "dec.h"
 
@@ -50,9 +51,11 @@ int decode_thread(struct ptrace_run *r, uint32_t i, const struct walk_opts *o, w
 	struct ptrace_error e = {0};
 	uint64_t before = st->accesses;
 	double start = now();
-	struct log *log = log_open(t->path, t->pub.pid, t->pub.tid, t->proc->ended, &e);
+	char *path = thread_path(t);
+	struct log *log = log_open(path, t->pub.pid, t->pub.tid, t->proc->ended, &e);
 	int rc;
 
+	free(path);
 	memset(res, 0, sizeof(*res));
 	if (!log) {
 		run_note(r, "%s; this thread is missing", e.text);
@@ -61,7 +64,7 @@ int decode_thread(struct ptrace_run *r, uint32_t i, const struct walk_opts *o, w
 	}
 	if (t->proc->async && t->proc->start && t->proc->start->s.tid == t->pub.tid)
 		log_limit(log, t->proc->stop_at.lp_pos);
-	walk_thread(t->proc, log, t->pub.tid, (uint16_t)i, o, fn, ctx, st, res);
+	walk_thread(t->proc, log, t->pub.tid, i, o, fn, ctx, st, res);
 	if (res->end == WALK_LOG_ENDS) /* known for good when all of the log is there */
 		proc_end(t->proc);
 	rc = outcome(r, t, res);
@@ -122,7 +125,7 @@ int ptrace_run_decode(ptrace_run *run, int thread, ptrace_batch_fn fn, void *ctx
 	return rc;
 }
 
-const char *ptrace_run_symbol(ptrace_run *run, uint16_t thread, uint64_t ip, char *buf, size_t size)
+const char *ptrace_run_symbol(ptrace_run *run, uint32_t thread, uint64_t ip, char *buf, size_t size)
 {
 	if (thread >= run->nthread) {
 		snprintf(buf, size, "%#llx", (unsigned long long)ip);

@@ -29,29 +29,57 @@ static const char *string(const char *s, char *buf, size_t size)
 	return *s ? s + 1 : s;
 }
 
-bool json_get(const char *text, const char *key, char *buf, size_t size)
+/* text behind the colon of a key; NULL */
+static const char *value(const char *text, const char *key)
 {
 	char name[64];
 
 	while ((text = strchr(text, '"'))) {
 		text = string(text, name, sizeof(name));
 		text += strspn(text, " \t\r\n");
-		if (*text != ':' || strcmp(name, key))
-			continue;
-		text += 1 + strspn(text + 1, " \t\r\n");
-		if (*text == '"') {
-			string(text, buf, size);
-		} else {
-			size_t n = strcspn(text, ",}] \t\r\n");
+		if (*text == ':' && !strcmp(name, key))
+			return text + 1 + strspn(text + 1, " \t\r\n");
+	}
+	return NULL;
+}
 
-			if (n >= size)
-				n = size - 1;
-			memcpy(buf, text, n);
-			buf[n] = 0;
-		}
+bool json_get(const char *text, const char *key, char *buf, size_t size)
+{
+	size_t n;
+
+	text = value(text, key);
+	if (!text)
+		return false;
+	if (*text == '"') {
+		string(text, buf, size);
 		return true;
 	}
-	return false;
+	n = strcspn(text, ",}] \t\r\n");
+	if (n >= size)
+		n = size - 1;
+	memcpy(buf, text, n);
+	buf[n] = 0;
+	return true;
+}
+
+bool json_words(const char *text, const char *key, char *buf, size_t size)
+{
+	size_t n = 0;
+
+	text = value(text, key);
+	if (!text || *text != '[')
+		return false;
+	buf[0] = 0;
+	for (text++; n + 2 < size; text += strspn(text, ", \t\r\n")) {
+		text += strspn(text, " \t\r\n");
+		if (*text != '"')
+			break;
+		if (n)
+			buf[n++] = ' ';
+		text = string(text, buf + n, size - n);
+		n += strlen(buf + n);
+	}
+	return true;
 }
 
 void json_puts(FILE *f, const char *s)

@@ -206,6 +206,18 @@ static void *helper(void *arg)
 	}
 }
 
+uint64_t log_start(const char *path)
+{
+	int fd = open(path, O_RDONLY | O_CLOEXEC);
+	struct run_chunk c;
+	bool ok = fd >= 0 && pread(fd, &c, sizeof(c), 0) == sizeof(c) && c.magic == RUN_CHUNK_MAGIC &&
+		  c.version == RUN_VERSION;
+
+	if (fd >= 0)
+		close(fd);
+	return ok ? c.tsc_open : UINT64_MAX;
+}
+
 static struct log *log_new(const char *name)
 {
 	struct log *l = xcalloc(1, sizeof(*l));

@@ -177,6 +177,24 @@ bool mem_store(struct mem *m, uint64_t addr, uint32_t w, uint64_t val)
 	return true;
 }
 
+bool mem_write(struct mem *m, uint64_t addr, const uint8_t *buf, uint64_t n)
+{
+	while (n) {
+		uint64_t off = addr % PAGE, k = n < PAGE - off ? n : PAGE - off;
+		struct page *p = find(m, addr & -PAGE);
+
+		if (!p && !(p = make(m, addr & -PAGE)))
+			return false;
+		memcpy(p->byte + off, buf, k);
+		for (uint64_t i = off; i < off + k; i++)
+			p->valid[i / 64] |= 1ull << (i % 64);
+		addr += k;
+		buf += k;
+		n -= k;
+	}
+	return true;
+}
+
 /* A page that is not there and not in the start dump is unknown already. */
 bool mem_forget(struct mem *m, uint64_t addr, uint64_t n)
 {

@@ -122,7 +122,7 @@ void report_diffs(FILE *f, struct ptrace_run *r, struct proc *p, const struct wa
 /* ---- bin.c: the compressed trace format, see ptrace-trace(5) ----------------------------------- */
 
 #define BIN_MAGIC 0x314e494254505450ull /* "PTPTBIN1" */
-#define BIN_VERSION 1
+#define BIN_VERSION 2
 struct bin_head {
 	uint64_t magic;
 	uint32_t version, zero;
@@ -141,12 +141,12 @@ struct bin_chunk {
 _Static_assert(sizeof(struct bin_head) == 16, "on-disk format");
 _Static_assert(sizeof(struct bin_chunk) == 48, "on-disk format");
 
-/* Columns of a chunk; worst case sizes a record: 9, 10, 10. */
+/* Columns of a chunk; worst case sizes a record: 1 + 4 + 5, 10, 10. */
 struct bin_pred {
 	uint64_t ip[4096], addr[4096];
 };
 size_t bin_pack(const struct ptrace_rec *rec, size_t n, uint8_t *buf, uint32_t part[3]);
-#define BIN_PACK_MAX(n) ((size_t)(n)*29)
+#define BIN_PACK_MAX(n) ((size_t)(n)*30)
 /* 0, or -1 if the columns do not hold exactly n records */
 int bin_unpack(const uint8_t *buf, const uint32_t part[3], size_t n, struct ptrace_rec *rec);
 

@@ -118,7 +118,7 @@ static int csv_batch(struct sink *s, const struct ptrace_rec *rec, size_t n)
 
 static int raw_begin(struct sink *s)
 {
-	struct ptrace_raw_head h = {PTRACE_RAW_MAGIC, 1, sizeof(struct ptrace_rec)};
+	struct ptrace_raw_head h = {PTRACE_RAW_MAGIC, PTRACE_RAW_VERSION, sizeof(struct ptrace_rec)};
 
 	return obuf_put(s->o, &h, sizeof(h));
 }

@@ -1,10 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * walk.c - one thread, from its start state to the end of its stream
- *
- * The first instruction is a return address inside ld.so, after the call of the runtime's
- * constructor. Its callers are on the stack already: they are unwound from the start state
- * (cfi.c) and become ordinary frames. A thread without a start state begins at a mark.
+ * walk.c - one thread: set-up, and the end of its stream
  */
 #include <stdarg.h>
 #include <stdlib.h>
@@ -117,76 +113,6 @@ int flush(struct walker *w)
 	return 0;
 }
 
-/* Frames of the callers at the start. The first one that is not known ends it: a return there is
- * then found in memory. */
-static int start_frames(struct walker *w, const struct run_start *s)
-{
-	uint64_t reg[16], ip = s->rip;
-	struct frame f[64];
-	int n = 0;
-
-	memcpy(reg, s->gpr, sizeof(reg));
-	while (n < 64) {
-		const struct map_leader *l;
-		struct inst *m = mod_at(w, ip);
-		uint32_t check = 0;
-
-		if (!m || cfi_step(m->map, m->bias, &ip, reg, w->mem) <= 0)
-			break;
-		memset(&f[n], 0, sizeof(f[n]));
-		f[n].slot = reg[SEM_RSP] - 8; /* the CFA is the caller's rsp after the return */
-		l = mod_leader(w, ip, &m);
-		if (l && (l->flags & MAP_LEADER_RETURN)) {
-			f[n].m = m;
-			f[n].pc = m->code + l->ops;
-			f[n].flags = leader_flags(m, l, &check);
-			f[n].check = check;
-			f[n].saved[0] = reg[SEM_RBX];
-			f[n].saved[1] = reg[SEM_RBP];
-			memcpy(f[n].saved + 2, reg + SEM_R12, 4 * sizeof(*reg));
-		} else {
-			f[n].flags = FR_OPAQUE;
-		}
-		n++;
-	}
-	w->start_top = n ? f[n - 1].slot : 0;
-	while (n)
-		w->frame[w->nframe++] = f[--n];
-	return 0;
-}
-
-static void start_registers(struct walker *w, const struct run_start *s)
-{
-	memcpy(w->r, s->gpr, sizeof(s->gpr));
-	w->r[SEM_FSBASE] = s->fsbase;
-	w->r[SEM_GSBASE] = s->gsbase;
-	w->r[SEM_FC] = s->rflags & 1;
-	w->r[SEM_FR] = s->rflags & 0x8d4; /* OF SF ZF AF PF */
-	w->r[SEM_DF] = s->rflags >> 10 & 1;
-}
-
-static int begin(struct walker *w, uint32_t tid)
-{
-	const struct start *s = w->proc->start;
-	const struct map_leader *l;
-	struct inst *m;
-	uint32_t check;
-
-	if (mod_start(w))
-		return 1;
-	if (!s || s->s.tid != tid)
-		return walk_mark(w);
-	start_registers(w, &s->s);
-	if (start_frames(w, &s->s))
-		return 1;
-	l = mod_leader(w, s->s.rip, &m);
-	if (!l || !(l->flags & MAP_LEADER_RETURN))
-		return walk_mark(w);
-	w->m = m;
-	w->pc = m->code + l->ops;
-	return leader_flags(m, l, &check) & FR_RESYNC ? walk_mark(w) : 0;
-}
-
 static int by_count(const void *a, const void *b)
 {
 	const struct walk_place *x = a, *y = b;
@@ -222,7 +148,7 @@ static void finish(struct walker *w)
 	res->end = w->end;
 }
 
-int walk_thread(struct proc *p, struct log *log, uint32_t tid, uint16_t index, const struct walk_opts *o,
+int walk_thread(struct proc *p, struct log *log, uint32_t tid, uint32_t index, const struct walk_opts *o,
 		walk_fn fn, void *ctx, struct ptrace_stats *st, struct walk_result *res)
 {
 	struct walker *w = xcalloc(1, sizeof(*w));
@@ -235,14 +161,14 @@ int walk_thread(struct proc *p, struct log *log, uint32_t tid, uint16_t index, c
 	w->ctx = ctx;
 	w->st = st;
 	w->res = res;
-	w->tid_kind = index;
+	w->index = index;
 	w->buf = xcalloc(REC_KEEP + NREC, sizeof(*w->buf));
 	w->out = w->buf + REC_KEEP;
 	w->outlim = w->buf + REC_KEEP + NREC - REC_ROOM;
-	w->mem = mem_new(p->start, o->memory);
+	w->mem = mem_new(p->start && p->start->s.tid == tid ? p->start : NULL, o->memory);
 	w->capframe = 1024;
 	w->frame = xcalloc(w->capframe, sizeof(*w->frame));
-	if (!begin(w, tid))
+	if (!walk_start(w, tid))
 		walk_loop(w);
 	finish(w);
 	why_finish(w);

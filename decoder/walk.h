@@ -2,7 +2,8 @@
  *
  * walk.h - what the files of the walker share
  *
- *   walk.c        one thread from start to end: set-up, start state, end
+ *   walk.c        one thread: set-up, end
+ *   walk_start.c  its first instruction
  *   xlat.c        map ops ─▶ threaded code, a run at a time, on first execution
  *   walk_loop.c   executes it; everything rare is a call into the files below
  *   walk_mark.c   marks: where control goes when it came from unknown code
@@ -94,7 +95,7 @@ struct walker {
 	const uint8_t *p, *lim; /* next byte of the stream, end of what is in memory */
 	struct ptrace_rec *out, *outlim;
 	struct ptrace_rec *buf; /* REC_KEEP + NREC */
-	uint32_t tid_kind; /* tid in the position it has in a record */
+	uint32_t index; /* of the thread in the run: ptrace_rec.tid */
 
 	struct frame *frame;
 	uint32_t nframe, capframe;
@@ -104,6 +105,7 @@ struct walker {
 
 	uint64_t expect; /* mirrors tcb.expect */
 	uint64_t maybe; /* if not 0, what expect is instead if the last IJMP was one that may leave */
+	uint64_t tsc; /* last time known */
 	bool execing; /* an execve is under way: if it works, the stream just ends */
 	uint64_t left; /* ip of the block control left from to unknown code, 0 if none */
 
@@ -168,6 +170,7 @@ uint32_t leader_flags(const struct inst *m, const struct map_leader *l, uint32_t
 void mod_free(struct walker *w);
 
 /* walk_frame.c */
+int frame_room(struct walker *w); /* for one more at frame[nframe] */
 int frame_push(struct walker *w, struct inst *m, uint32_t op, uint32_t flags, uint32_t check);
 void frame_push_opaque(struct walker *w, uint64_t slot);
 void frame_drop(struct walker *w, uint64_t rsp); /* those whose slot is below rsp */
@@ -175,6 +178,9 @@ int frame_return(struct walker *w, uint64_t slot); /* ret */
 int frame_switch(struct walker *w, uint64_t slot, uint64_t target); /* SEM_RETX */
 void frame_restore(struct walker *w, const struct frame *f);
 int frame_resume(struct walker *w, uint32_t i); /* pops all from i on, goes on at its return site */
+
+/* walk_start.c */
+int walk_start(struct walker *w, uint32_t tid);
 
 /* walk_mark.c */
 int walk_mark(struct walker *w);

@@ -17,7 +17,7 @@
 
 static const uint8_t saved_reg[NSAVED] = {SEM_RBX, SEM_RBP, SEM_R12, SEM_R13, SEM_R14, SEM_R15};
 
-static int grow(struct walker *w)
+int frame_room(struct walker *w)
 {
 	if (w->nframe < w->capframe)
 		return 0;
@@ -32,7 +32,7 @@ int frame_push(struct walker *w, struct inst *m, uint32_t op, uint32_t flags, ui
 {
 	struct frame *f;
 
-	if (grow(w))
+	if (frame_room(w))
 		return 1;
 	f = &w->frame[w->nframe++];
 	f->slot = w->r[SEM_RSP];
@@ -49,7 +49,7 @@ void frame_push_opaque(struct walker *w, uint64_t slot)
 {
 	struct frame *f;
 
-	if (grow(w))
+	if (frame_room(w))
 		return; /* a later return then finds no frame and says so */
 	f = &w->frame[w->nframe++];
 	memset(f, 0, sizeof(*f));
@@ -187,7 +187,7 @@ int frame_return(struct walker *w, uint64_t slot)
 	while (i && w->frame[i - 1].slot != slot)
 		i--;
 	if (!i) {
-		if (grow(w))
+		if (frame_room(w))
 			return 1;
 		if (!from_limbo(w, slot, &w->frame[w->nframe]))
 			return return_unknown(w, slot);

@@ -82,7 +82,7 @@
 					     .addr = r[pc->a] + (r[B_REG(pc->b)] << B_SHIFT(pc->b)) +        \
 						     (int64_t)SEM_REC_DISP(pc->imm),                         \
 					     .size = SEM_REC_SIZE(pc->dst),                                  \
-					     .tid = (uint16_t)tid,                                           \
+					     .tid = tid,                                                     \
 					     .kind = SEM_REC_KIND(pc->dst)};                                 \
 	} while (0)
 
@@ -160,7 +160,7 @@ static int block_record(struct walker *w, const struct bcount *count)
 					.size = b->ninsn,
 					.kind = WALK_BLOCK,
 					.addr = (uint64_t)(uintptr_t)(w->m->map->insnlen + b->insn),
-					.tid = (uint16_t)w->tid_kind};
+					.tid = w->index};
 	return 0;
 }
 
@@ -168,7 +168,7 @@ int walk_loop(struct walker *w)
 {
 	static const void *const tab[H_N] = {&&h_XLAT, H_VALUE(L_EV) H_UNARY(L_EU) H_CC(L_EC) H_OTHER(L_E)};
 	uint64_t *const r = w->r;
-	const uint32_t tid = w->tid_kind;
+	const uint32_t tid = w->index & (PTRACE_MAX_THREADS - 1);
 	uint64_t bias, v;
 	struct xop *pc, *code;
 	const uint8_t *p, *lim;

@@ -102,6 +102,9 @@ static int event(struct walker *w)
 	case RUN_EV_EXEC:
 		w->execing = true;
 		return 0;
+	case RUN_EV_TIME:
+		w->tsc = arg;
+		return 0;
 	case RUN_EV_UNEXPECTED:
 		w->res->unexpected++;
 		return 0;

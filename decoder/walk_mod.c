@@ -6,6 +6,13 @@
  * instruction have to be known without one: all records up to the first unload are applied at the
  * start (a module known early harms nothing: none of its addresses has run yet), and an event
  * for one already applied does nothing.
+ *
+ * The event stands in the stream of the thread that loaded the module. What another thread meets, in order:
+ *   - RUN_EV_START says how many records were in effect when the thread began;
+ *   - a mark that names a site id no live module has proves that the module with that id is loaded: ids are
+ *     not used twice as long as a process has several threads (run.h), so its record takes effect then;
+ *   - an address no live module holds, in a process with several logs, is looked for in the newest record
+ *     that was not in effect yet and would replace nothing.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -80,6 +87,27 @@ struct inst *mod_at(const struct walker *w, uint64_t addr)
 	return NULL;
 }
 
+/* a module another thread has loaded, if there is just one it can be */
+static struct inst *other_at(struct walker *w, uint64_t addr)
+{
+	const struct proc *p = w->proc;
+
+	for (uint32_t i = p->nlog > 1 ? p->nmod : 0; i--;) {
+		const struct modrec *r = &p->mod[i];
+		bool clash = false;
+
+		if (w->applied[i] || r->m.kind != 1 || !r->map || addr < r->m.lo || addr >= r->m.hi)
+			continue;
+		for (uint32_t k = 0; k < w->ninst; k++)
+			clash |= w->inst[k]->live && w->inst[k]->rec->m.lo < r->m.hi &&
+				 r->m.lo < w->inst[k]->rec->m.hi;
+		if (clash || mod_apply(w, i))
+			return NULL;
+		return mod_at(w, addr);
+	}
+	return NULL;
+}
+
 const struct map_leader *mod_leader(struct walker *w, uint64_t addr, struct inst **m)
 {
 	struct lcache *c = &w->lc[(addr ^ addr >> 12) % LCACHE];
@@ -90,6 +118,8 @@ const struct map_leader *mod_leader(struct walker *w, uint64_t addr, struct inst
 		return &c->m->map->leader[c->leader];
 	}
 	*m = mod_at(w, addr);
+	if (!*m)
+		*m = other_at(w, addr);
 	if (!*m || addr - (*m)->bias > UINT32_MAX)
 		return NULL;
 	l = map_leader((*m)->map, (uint32_t)(addr - (*m)->bias));
@@ -98,17 +128,36 @@ const struct map_leader *mod_leader(struct walker *w, uint64_t addr, struct inst
 	return l;
 }
 
+static const struct map_site *site_of(const struct inst *k, uint32_t id)
+{
+	uint32_t n = id - k->rec->m.site_base;
+
+	return id >= k->rec->m.site_base && n < k->map->nsite && k->map->site[n].ops < k->map->nop
+		       ? &k->map->site[n]
+		       : NULL;
+}
+
 const struct map_site *mod_site(struct walker *w, uint32_t id, struct inst **m)
 {
-	for (uint32_t i = 0; i < w->ninst; i++) {
-		struct inst *k = w->inst[i];
-		uint32_t n = id - k->rec->m.site_base;
+	const struct proc *p = w->proc;
+	const struct map_site *s;
 
-		if (k->live && id >= k->rec->m.site_base && n < k->map->nsite &&
-		    k->map->site[n].ops < k->map->nop) {
-			*m = k;
-			return &k->map->site[n];
-		}
+	for (uint32_t i = 0; i < w->ninst; i++) {
+		*m = w->inst[i];
+		s = (*m)->live ? site_of(*m, id) : NULL;
+		if (s)
+			return s;
+	}
+	for (uint32_t i = p->nmod; i--;) { /* another thread has loaded it */
+		const struct modrec *r = &p->mod[i];
+
+		if (w->applied[i] || r->m.kind != 1 || !r->map || id < r->m.site_base ||
+		    id - r->m.site_base >= r->map->nsite)
+			continue;
+		if (mod_apply(w, i))
+			return NULL;
+		*m = w->inst[w->ninst - 1];
+		return site_of(*m, id);
 	}
 	return NULL;
 }

@@ -14,11 +14,8 @@
 
 static int put(struct walker *w, uint32_t vip, uint64_t addr, uint32_t size, unsigned kind)
 {
-	*w->out++ = (struct ptrace_rec){.ip = w->m->bias + vip,
-					.addr = addr,
-					.size = size,
-					.tid = (uint16_t)w->tid_kind,
-					.kind = (uint8_t)kind};
+	*w->out++ = (struct ptrace_rec){
+		.ip = w->m->bias + vip, .addr = addr, .size = size, .tid = w->index, .kind = kind};
 	((struct bcount *)(uintptr_t)w->pc[1].imm)->extra++;
 	if (kind == PTRACE_W && !mem_forget(w->mem, addr, size))
 		return lost(w, "shadow memory reached its bound (raise --memory)");
@@ -178,7 +175,7 @@ static uint64_t xsave_size(const struct run_start *s, uint64_t rfbm, bool compac
 int walk_recxs(struct walker *w)
 {
 	const struct sem_op *o = op_at(w);
-	const struct start *s = w->proc->start;
+	const struct run_start *s = proc_cpu(w->proc);
 	struct sem_vec v;
 	uint64_t rfbm, size;
 
@@ -187,8 +184,8 @@ int walk_recxs(struct walker *w)
 		return lost(w, "%s: a state save this decoder does not know", w->m->map->path);
 	if (!s)
 		return lost(w, "the size of an xsave area needs the start state, which is missing");
-	rfbm = ((uint32_t)w->r[v.count] | w->r[v.df] << 32) & s->s.xcr0;
-	size = xsave_size(&s->s, rfbm, v.kind == SEM_XS_SAVEC);
+	rfbm = ((uint32_t)w->r[v.count] | w->r[v.df] << 32) & s->xcr0;
+	size = xsave_size(s, rfbm, v.kind == SEM_XS_SAVEC);
 	if (size > XSAVE_MAX)
 		return lost(w, "an xsave area of %llu bytes: the start state is wrong",
 			    (unsigned long long)size);

@@ -43,7 +43,7 @@ struct ptrace_error {
 struct ptrace_thread {
 	uint32_t pid, tid; /* of the kernel */
 	uint32_t image; /* number of execs of the process before this image */
-	uint32_t zero;
+	uint32_t again; /* earlier threads of the process that had this tid */
 	uint64_t records; /* decoded so far; complete once decoding has ended */
 };
 
@@ -94,7 +94,7 @@ int ptrace_run_decode(ptrace_run *run, int thread, ptrace_batch_fn fn, void *ctx
 
 /* Name of the code at a run-time address of a process image: "module+0x10 function+0x2". Returns
  * buf; an address in no module gives its hexadecimal number. */
-const char *ptrace_run_symbol(ptrace_run *run, uint16_t thread, uint64_t ip, char *buf, size_t size);
+const char *ptrace_run_symbol(ptrace_run *run, uint32_t thread, uint64_t ip, char *buf, size_t size);
 
 /* Open a file written by `ptrace-decode --format=bin`. NULL with *err on failure. */
 ptrace_trace *ptrace_trace_open(const char *path, struct ptrace_error *err);

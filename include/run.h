@@ -60,19 +60,22 @@ enum run_event {
 	RUN_EV_SIGNAL = 7, /* a handler is entered; argument = sizeof(struct run_signal), which follows */
 	RUN_EV_SIGRET = 8, /* argument = run_signal.frame: back to where that signal interrupted, nothing
 	                       changed. What its cut (struct run_cut) covers comes once more */
-	RUN_EV_RESUME = 9, /* control goes on at some instruction of traced code with new registers; argument =
+	RUN_EV_RESUME =
+		9, /* control goes on at some instruction of traced code with new registers; argument =
 	                       sizeof(struct run_resume), which follows. The next log is of that instruction */
 	RUN_EV_TIME = 10, /* argument = TSC */
 };
 
-/* What the first instruction of a thread finds: it is the one behind the system call that made the thread. */
+/* What the first instruction of a thread finds: it is the one behind the system call that made the thread.
+ * tcb.expect is 0 then: no call of this thread is under way. */
 struct run_thread_start {
 	uint64_t rip, rflags, fsbase, gsbase;
 	uint64_t gpr[16]; /* hardware order */
 	uint64_t tsc;
 	uint32_t flags; /* RUN_START_* */
-	uint32_t zero;
-	uint64_t stack, stack_size; /* address and number of bytes that follow: the callers' frames. 0 when the
+	uint32_t modules; /* records of modules.bin in effect: those below this index */
+	uint64_t stack,
+		stack_size; /* address and number of bytes that follow: the callers' frames. 0 when the
 	                       thread has a stack of its own */
 };
 enum {

@@ -56,22 +56,24 @@ enum ptrace_kind {
 	PTRACE_P = 2, /* prefetch or cache-line hint: may carry any address */
 };
 
-/* One access. 24 bytes, little endian, also the on-disk form of `--format=raw`. */
+/* One access. 24 bytes, little endian, also the on-disk form of `--format=raw`. Bit-fields begin at the lowest bit
+ * (psABI, 3.1.2): the last word is tid | kind << 24. */
 struct ptrace_rec {
 	uint64_t ip; /* run-time address of the instruction in the original text */
 	uint64_t addr; /* effective linear address, all 64 bits */
 	uint32_t size; /* bytes */
-	uint16_t tid; /* index into the run's thread table, 0 = first thread */
-	uint8_t kind; /* enum ptrace_kind */
-	uint8_t flags; /* 0 */
+	uint32_t tid : 24; /* index into the run's thread table, 0 = first thread */
+	uint32_t kind : 8; /* enum ptrace_kind */
 };
+#define PTRACE_MAX_THREADS (1u << 24)
 _Static_assert(sizeof(struct ptrace_rec) == 24, "ptrace_rec is an on-disk format");
 
 /* Head of a raw trace file (`ptrace-decode --format=raw`, and the oracle's output). */
 #define PTRACE_RAW_MAGIC 0x3152575254505450ull /* "PTPTRWR1" */
+#define PTRACE_RAW_VERSION 2
 struct ptrace_raw_head {
 	uint64_t magic;
-	uint32_t version; /* 1 */
+	uint32_t version; /* PTRACE_RAW_VERSION */
 	uint32_t rec_size; /* sizeof(struct ptrace_rec) */
 };
 _Static_assert(sizeof(struct ptrace_raw_head) == 16, "on-disk format");

@@ -64,7 +64,7 @@ static void random_records(struct ptrace_rec *r, size_t n)
 		r[i] = (struct ptrace_rec){.ip = odd ? rnd() : 0x401000 + rnd() % 64 * 4,
 					   .addr = odd ? rnd() : 0x7ffe0000 + 8 * i,
 					   .size = size[rnd() % NELEM(size)],
-					   .tid = rnd() % 32 ? 3 : (uint16_t)rnd(),
+					   .tid = rnd() % 32 ? 3 : rnd() % PTRACE_MAX_THREADS,
 					   .kind = rnd() % 3};
 	}
 }

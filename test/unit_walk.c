@@ -12,6 +12,7 @@
 #include "../decoder/walk.h"
 
 #define BIAS 0x7f0000000000ull
+#define BIAS2 (BIAS + 0x100000)
 #define RSP0 0x7ffe0000ff00ull
 
 static int passed, failed;
@@ -34,7 +35,7 @@ static struct map_site sites[8];
 static struct map_leader leaders[16];
 static struct map_group groups[4];
 static uint32_t nop, nblock, nsite, nleader;
-static uint8_t rodata[64];
+static uint8_t rodata[256];
 
 static uint8_t stream[4096];
 static size_t nstream;
@@ -213,12 +214,21 @@ static void check_counts(void)
 static uint64_t memory; /* bound, 0: none */
 static const struct run_stop_state *stop; /* of a stop by a signal, or NULL */
 
+/* The thread is number 7, which has a start state, or another. All modules have the same map. */
+static uint32_t tid = 7;
+static uint32_t nmod = 1;
+static const struct run_module module[3] = {
+	{.kind = 1, .bias = BIAS, .lo = BIAS, .hi = BIAS + 0x10000, .site_base = 100},
+	{.kind = 0, .lo = BIAS - 0x10000, .hi = BIAS},
+	{.kind = 1, .bias = BIAS2, .lo = BIAS2, .hi = BIAS2 + 0x10000, .site_base = 200},
+};
+
 static enum walk_end go_from(uint32_t start_vaddr, bool blocks_too)
 {
-	struct modrec mod = {
-		.m = {.kind = 1, .bias = BIAS, .lo = BIAS, .hi = BIAS + 0x10000, .site_base = 100}};
+	struct modrec mod[3] = {{.m = module[0]}, {.m = module[1]}, {.m = module[2]}};
 	struct start start = {.s = {.tid = 7, .rip = BIAS + start_vaddr, .xcr0 = 7}};
-	struct proc p = {.pid = 7, .mod = &mod, .nmod = 1, .start = &start};
+	struct proc first = {.pid = 7, .start = &start};
+	struct proc p = {.pid = 7, .mod = mod, .nmod = nmod, .parent = &first, .nlog = tid == 7 ? 1 : 2};
 	struct walk_opts o = {.blocks = blocks_too, .counts = true, .memory = memory};
 	uint8_t *keep;
 	struct log *log = log_mem(stream, nstream, true);
@@ -229,24 +239,25 @@ static enum walk_end go_from(uint32_t start_vaddr, bool blocks_too)
 		p.stop_at = *stop;
 		log_limit(log, stop->lp_pos);
 	}
+	p.start = tid == 7 ? &start : NULL;
 	start.s.gpr[SEM_RSP] = RSP0;
 	start.s.gpr[SEM_RBX] = 0xb;
 	start.s.xsave_comp[0][2] = 256;
 	start.s.xsave_comp[1][2] = 576;
-	mod.map = build(&keep);
-	mod.path = xprintf("/lib/test.so");
+	mod[0].map = mod[2].map = build(&keep);
+	mod[0].path = mod[1].path = mod[2].path = xprintf("/lib/test.so");
 	memset(&st, 0, sizeof(st));
 	ngot = 0;
 	walk_result_free(&res);
-	end = walk_thread(&p, log, 7, 0, &o, collect, NULL, &st, &res);
+	end = walk_thread(&p, log, tid, 0, &o, collect, NULL, &st, &res);
 	if (end != WALK_CANCELLED)
 		check_counts();
 	log_close(log);
-	free(mod.map->by_ops);
-	free(mod.map->by_vaddr);
-	free(mod.map->path);
-	free(mod.map);
-	free(mod.path);
+	free(mod[0].map->by_ops);
+	free(mod[0].map->by_vaddr);
+	free(mod[0].map->path);
+	free(mod[0].map);
+	free(mod[0].path);
 	free(keep);
 	return end;
 }
@@ -763,6 +774,202 @@ static void test_pushed(void)
 	check(!st.opaque_entries && !st.callbacks, "nothing untraced ran between a jump and its target");
 }
 
+/* ---- streams that say how they begin ------------------------------------------------------------ */
+
+static struct run_thread_start begin_at(uint32_t vaddr)
+{
+	struct run_thread_start s = {.rip = BIAS + vaddr, .rflags = 0x202, .fsbase = 0xf5, .modules = 1};
+
+	s.gpr[SEM_RSP] = RSP0;
+	s.gpr[SEM_RBX] = 0xbb;
+	return s;
+}
+
+static void put_start(const struct run_thread_start *s, const void *stack)
+{
+	put_event(RUN_EV_START, sizeof(*s) + s->stack_size);
+	put(s, sizeof(*s));
+	put(stack, s->stack_size);
+}
+
+/* 2010: behind a system call; pops rbx and returns. 1005: where main goes on */
+static void thread_map(void)
+{
+	reset();
+	memset(rodata, 1, 64);
+	leader(0x1005, nop, MAP_LEADER_RETURN);
+	block(0x1005, 0, 3);
+	rec(0x1005, PTRACE_R, 1, SEM_RBX, 0);
+	op(SEM_LOAD, 8, SEM_RCX, SEM_RSP, SEM_NONE, 8);
+	rec(0x1006, PTRACE_R, 1, SEM_RCX, 0);
+	op(SEM_SYSCALL, 0, SEM_NONE, SEM_NONE, SEM_NONE, SEM_TARGETS(0, NONE32));
+	leader(0x2010, nop, 0);
+	block(0x2010, 1, 2);
+	rec(0x2010, PTRACE_R, 8, SEM_RSP, 0);
+	adjust(8);
+	ret_ops(0x2011);
+	site(0x3000, MAP_SITE_ENTRY, nop);
+	leader(0x3000, nop, MAP_LEADER_ENTRY);
+	block(0x3000, 2, 2);
+	rec(0x3000, PTRACE_R, 2, SEM_FSBASE, 0);
+	op(SEM_CALLX, 0, SEM_NONE, SEM_NONE, SEM_NONE, SEM_TARGETS(0, nop + 1));
+	op(SEM_RMARK, 0, SEM_NONE, SEM_NONE, SEM_NONE, 5);
+	exit_block(0x3005);
+}
+
+/* How to unwind 2000-20ff: rbx was pushed. LSB Core 5.0, 10.6 */
+static void unwind_table(void)
+{
+	static const uint8_t cie[] = {20, 0,	0,    0, 0,    0,    0, 0, 1,	 'z', 'R', 0,
+				      1,  0x78, 0x10, 1, 0x1b, 0x0c, 7, 8, 0x90, 1,   0,   0};
+	int32_t hdr[] = {0x3b031b01, 0x50 - 0x44, 1, 0x2000 - 0x9040, 0x9080 - 0x9040};
+	int32_t fde[] = {20, 0x84 - 0x60, 0x2000 - 0x9088, 0x100, 0x83100e00, 2};
+
+	memcpy(rodata + 0x40, hdr, sizeof(hdr));
+	memcpy(rodata + 0x60, cie, sizeof(cie));
+	memcpy(rodata + 0x80, fde, sizeof(fde));
+}
+
+static void test_thread_start(void)
+{
+	struct ptrace_rec own[] = {REC(0x3000, 0xf5, 2, R)};
+	struct run_thread_start s;
+
+	tid = 8;
+	thread_map();
+	s = begin_at(0x3000);
+	put_start(&s, NULL);
+	put8(RUN_MARK_RET | 5 << 3);
+	put_event(RUN_EV_TIME, 99);
+	put_event(RUN_EV_EXIT, 3);
+	expect("a thread with a stack of its own", go(), WALK_EXIT, own, 1);
+	check(res.arg == 3, "status of a thread");
+
+	thread_map();
+	s.rip = 0x1234;
+	put_start(&s, NULL);
+	put_mark(RUN_MARK_ENTRYX, 100);
+	put64(RSP0 - 64);
+	put8(RUN_MARK_RET | 5 << 3);
+	put_event(RUN_EV_EXIT, 0);
+	expect("a thread that opaque code made", go(), WALK_EXIT, own, 1);
+
+	thread_map();
+	s = begin_at(0x3000);
+	put_event(RUN_EV_START, sizeof(s) + 8);
+	put(&s, sizeof(s));
+	expect("a start whose sizes differ", go(), WALK_LOST, own, 0);
+	thread_map();
+	s.stack_size = ~0ull - 100;
+	s.stack = 4096;
+	put_event(RUN_EV_START, sizeof(s) + s.stack_size);
+	put(&s, sizeof(s));
+	expect("a stack that wraps", go(), WALK_LOST, own, 0);
+	thread_map();
+	s = begin_at(0x3000);
+	s.stack = RSP0;
+	s.stack_size = 1000;
+	put_start(&s, rodata);
+	nstream -= 900;
+	expect("a start that is cut", go(), WALK_LOG_ENDS, own, 0);
+	thread_map();
+	s = begin_at(0x3000);
+	s.modules = 2;
+	put_start(&s, NULL);
+	expect("a start with a module record that is not there", go(), WALK_LOST, own, 0);
+	thread_map();
+	s.modules = 1;
+	put_start(&s, NULL);
+	put_start(&s, NULL);
+	expect("a second start", go(), WALK_LOST, own, 1);
+	tid = 7;
+}
+
+static void test_fork(void)
+{
+	uint64_t stack[4] = {0xbbbb, BIAS + 0x1005, 7, 0xcccc};
+	struct ptrace_rec want[] = {REC(0x2010, RSP0, 8, R), REC(0x2011, RSP0 + 8, 8, R),
+				    REC(0x1005, 0xbbbb, 1, R), REC(0x1006, 0xcccc, 1, R)};
+	struct sem_vec xs = {.kind = SEM_XS_SAVE, .count = SEM_RAX, .df = SEM_RDX};
+	struct run_thread_start s = begin_at(0x2010);
+
+	tid = 8;
+	s.flags = RUN_START_FORK;
+	s.stack = RSP0;
+	s.stack_size = sizeof(stack);
+	thread_map();
+	unwind_table();
+	put_start(&s, stack);
+	put_event(RUN_EV_EXIT, 0);
+	expect("a forked process returns to its parent's caller", go(), WALK_EXIT, want, 4);
+	stack[1]++;
+	thread_map();
+	unwind_table();
+	put_start(&s, stack);
+	put_event(RUN_EV_EXIT, 0);
+	expect("a return address that is no return site", go(), WALK_EXIT, want, 2);
+	stack[1]--;
+	thread_map();
+	put_start(&s, stack);
+	put_event(RUN_EV_EXIT, 0);
+	rodata[0x40] = 0; /* nothing says how to unwind: the target is found in memory, rbx is not */
+	ops[2] = ops[4];
+	ops[3] = ops[4];
+	blocks[0].ninsn = 1;
+	want[2].addr = 0xbb;
+	expect("without a table", go(), WALK_EXIT, want, 3);
+
+	reset();
+	s = begin_at(0x1000);
+	s.flags = RUN_START_FORK;
+	leader(0x1000, nop, 0);
+	block(0x1000, 0, 1);
+	op(SEM_IMM, 8, SEM_RAX, SEM_NONE, SEM_NONE, -1);
+	op(SEM_IMM, 8, SEM_RDX, SEM_NONE, SEM_NONE, 0);
+	op(SEM_RECXS, 0, SEM_RECDST(0, PTRACE_W), SEM_RBX, SEM_NONE, SEM_RECIMM(0, 0x1000));
+	memcpy(&ops[nop++], &xs, 16);
+	op(SEM_SYSCALL, 0, SEM_NONE, SEM_NONE, SEM_NONE, SEM_TARGETS(0, NONE32));
+	want[0] = (struct ptrace_rec)REC(0x1000, 0xbb, 832, W);
+	put_start(&s, NULL);
+	put_event(RUN_EV_EXIT, 0);
+	expect("the state's layout is that of its ancestor", go(), WALK_EXIT, want, 1);
+	tid = 7;
+}
+
+/* A module that another thread has loaded: an unload stands before its record, so it is not in effect from
+ * the start. */
+static void test_others_module(void)
+{
+	struct ptrace_rec want[] = {REC(0x3000, 0xf5, 2, R), REC(0x3000 + BIAS2 - BIAS, 0xf5, 2, R)};
+	struct run_thread_start s = begin_at(0x3000);
+
+	tid = 8;
+	nmod = 3;
+	thread_map();
+	put_start(&s, NULL);
+	put_mark(RUN_MARK_ENTRYX, 200);
+	put64(RSP0 - 64);
+	put8(RUN_MARK_RET | 5 << 3);
+	put_event(RUN_EV_MODULE, 2); /* known by now */
+	put_event(RUN_EV_EXIT, 0);
+	expect("a mark in a module another thread has loaded", go(), WALK_EXIT, want, 2);
+
+	thread_map();
+	s.rip += BIAS2 - BIAS;
+	s.modules = 3;
+	put_start(&s, NULL);
+	put8(RUN_MARK_RET | 5 << 3);
+	put_event(RUN_EV_EXIT, 0);
+	expect("a start in a module another thread has loaded", go(), WALK_EXIT, want + 1, 1);
+	thread_map();
+	put_start(&s, NULL);
+	put_mark(RUN_MARK_ENTRYX, 300);
+	put64(RSP0 - 64);
+	expect("a mark no module can have", go(), WALK_LOST, want + 1, 1);
+	nmod = 1;
+	tid = 7;
+}
+
 int main(void)
 {
 	test_loop();
@@ -777,6 +984,9 @@ int main(void)
 	test_stop();
 	test_ijmp();
 	test_pushed();
+	test_thread_start();
+	test_fork();
+	test_others_module();
 	walk_result_free(&res);
 	printf("%d passed, %d failed\n", passed, failed);
 	return failed != 0;

@@ -76,12 +76,14 @@ static void put_start(FILE *f, const struct start *s)
 static void put_stream(FILE *f, const struct thread *t)
 {
 	struct ptrace_error e = {0};
-	struct log *l = log_open(t->path, t->pub.pid, t->pub.tid, false, &e);
+	char *path = thread_path(t);
+	struct log *l = log_open(path, t->pub.pid, t->pub.tid, false, &e);
 	const uint8_t *p = NULL, *end = NULL;
 	struct run_chunk c = {.kind = 1};
 	uint8_t *b = NULL, *disk;
 	size_t n = 0;
 
+	free(path);
 	while (l && n < 4096 && log_need(l, &p, &end, 1)) {
 		b = xrealloc(b, n + 1, 1);
 		b[n++] = *p++;

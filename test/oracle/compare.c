@@ -68,7 +68,7 @@ static void trace_open(struct trace *t, const char *path)
 	madvise((void *)head, st.st_size, MADV_SEQUENTIAL);
 	if (head->magic != PTRACE_RAW_MAGIC)
 		fail(path, "not a raw trace (bad magic)");
-	if (head->version != 1 || head->rec_size != sizeof(struct ptrace_rec))
+	if (head->version != PTRACE_RAW_VERSION || head->rec_size != sizeof(struct ptrace_rec))
 		fail(path, "raw trace of another version");
 	if ((st.st_size - sizeof(*head)) % sizeof(struct ptrace_rec))
 		fail(path, "ends inside a record");
@@ -151,8 +151,7 @@ static bool same(const struct ptrace_rec *a, const struct ptrace_rec *b)
 static void print_rec(const char *tag, size_t i, const struct ptrace_rec *r)
 {
 	printf("%s %10zu  ip %12" PRIx64 "  %c %16" PRIx64 " %5u%s\n", tag, i, r->ip,
-	       r->kind < 3 ? "RWP"[r->kind] : '?', r->addr, r->size,
-	       r->kind < 3 && !r->flags ? "" : "  (bad kind or flags)");
+	       r->kind < 3 ? "RWP"[r->kind] : '?', r->addr, r->size, r->kind < 3 ? "" : "  (bad kind)");
 }
 
 /* The records around `at`: those before it, a marker line, it and those after it. */

@@ -101,7 +101,7 @@ static void out_open(void)
 {
 	struct ptrace_raw_head head = {
 		.magic = PTRACE_RAW_MAGIC,
-		.version = 1,
+		.version = PTRACE_RAW_VERSION,
 		.rec_size = sizeof(struct ptrace_rec),
 	};
 

@@ -1,0 +1,155 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * walk_start.c - the first instruction of a thread
+ *
+ *   first thread of an image   start.bin: registers and memory. The instruction is a return address inside
+ *                              ld.so, after the call of the runtime's constructor
+ *   any other                  RUN_EV_START: registers, and the stack of a forked process. The instruction
+ *                              is the one behind the system call that made the thread
+ *   neither                    begins at a mark
+ *
+ * Callers that are on the stack already are unwound (cfi.c) and become ordinary frames.
+ */
+#include <stdlib.h>
+#include <string.h>
+#include "walk.h"
+
+/* Frames of the callers, oldest first. The first one that is not known ends it: a return there is then found
+ * in memory. A table that leads nowhere must not be followed for ever: each caller's frame is further up. */
+static int start_frames(struct walker *w, uint64_t ip, const uint64_t *gpr)
+{
+	uint64_t reg[16], below;
+	uint32_t from = w->nframe;
+
+	memcpy(reg, gpr, sizeof(reg));
+	for (;;) {
+		const struct map_leader *l;
+		struct inst *m = mod_at(w, ip);
+		uint32_t check = 0;
+		struct frame *f;
+
+		below = reg[SEM_RSP];
+		if (!m || cfi_step(m->map, m->bias, &ip, reg, w->mem) <= 0 || reg[SEM_RSP] <= below)
+			break;
+		if (frame_room(w))
+			return 1;
+		f = &w->frame[w->nframe++];
+		memset(f, 0, sizeof(*f));
+		f->slot = reg[SEM_RSP] - 8; /* the CFA is the caller's rsp after the return */
+		l = mod_leader(w, ip, &m);
+		if (l && (l->flags & MAP_LEADER_RETURN)) {
+			f->m = m;
+			f->pc = m->code + l->ops;
+			f->flags = leader_flags(m, l, &check);
+			f->check = check;
+			f->saved[0] = reg[SEM_RBX];
+			f->saved[1] = reg[SEM_RBP];
+			memcpy(f->saved + 2, reg + SEM_R12, 4 * sizeof(*reg));
+		} else {
+			f->flags = FR_OPAQUE;
+		}
+	}
+	w->start_top = w->nframe > from ? w->frame[w->nframe - 1].slot : 0;
+	for (uint32_t i = from, k = w->nframe; i + 1 < k; i++) { /* they were found newest first */
+		struct frame f = w->frame[i];
+
+		w->frame[i] = w->frame[--k];
+		w->frame[k] = f;
+	}
+	return 0;
+}
+
+static void start_registers(struct walker *w, const uint64_t *gpr, uint64_t rflags, uint64_t fsbase,
+			    uint64_t gsbase)
+{
+	memcpy(w->r, gpr, SEM_NGPR * sizeof(*gpr));
+	w->r[SEM_FSBASE] = fsbase;
+	w->r[SEM_GSBASE] = gsbase;
+	w->r[SEM_FC] = rflags & 1;
+	w->r[SEM_FR] = rflags & 0x8d4; /* OF SF ZF AF PF */
+	w->r[SEM_DF] = rflags >> 10 & 1;
+}
+
+static int start_image(struct walker *w, const struct run_start *s)
+{
+	const struct map_leader *l;
+	struct inst *m;
+	uint32_t check;
+
+	start_registers(w, s->gpr, s->rflags, s->fsbase, s->gsbase);
+	if (start_frames(w, s->rip, s->gpr))
+		return 1;
+	l = mod_leader(w, s->rip, &m);
+	if (!l || !(l->flags & MAP_LEADER_RETURN))
+		return walk_mark(w);
+	w->m = m;
+	w->pc = m->code + l->ops;
+	return leader_flags(m, l, &check) & FR_RESYNC ? walk_mark(w) : 0;
+}
+
+/* the bytes of the stack, from the stream into memory */
+static int start_stack(struct walker *w, uint64_t addr, uint64_t left)
+{
+	while (left) {
+		uint64_t n;
+
+		if (!need(w, 1))
+			return log_ended(w);
+		n = (uint64_t)(w->lim - w->p) < left ? (uint64_t)(w->lim - w->p) : left;
+		if (!mem_write(w->mem, addr, w->p, n))
+			return lost(w, "shadow memory reached its bound (raise --memory)");
+		w->p += n;
+		addr += n;
+		left -= n;
+	}
+	return 0;
+}
+
+/* RUN_EV_START at p */
+static int start_thread(struct walker *w)
+{
+	struct run_thread_start s;
+	const struct map_leader *l;
+	struct inst *m;
+	uint64_t size;
+
+	if (!need(w, 12 + sizeof(s)))
+		return log_ended(w);
+	memcpy(&size, w->p + 4, sizeof(size));
+	memcpy(&s, w->p + 12, sizeof(s));
+	if (size < sizeof(s) || size - sizeof(s) != s.stack_size || s.stack + s.stack_size < s.stack)
+		return lost(w, "a start of %llu bytes with %llu bytes of stack", (unsigned long long)size,
+			    (unsigned long long)s.stack_size);
+	w->p += 12 + sizeof(s);
+	if (start_stack(w, s.stack, s.stack_size))
+		return 1;
+	if (s.modules > w->proc->nmod)
+		return lost(w, "the start rests on %u module records, modules.bin has %u (damaged or cut)",
+			    s.modules, w->proc->nmod);
+	for (uint32_t i = 0; i < s.modules; i++)
+		if (mod_apply(w, i))
+			return 1;
+	start_registers(w, s.gpr, s.rflags, s.fsbase, s.gsbase);
+	l = mod_leader(w, s.rip, &m);
+	if (s.stack_size && start_frames(w, s.rip, s.gpr))
+		return 1;
+	if (!l || m->map->op[l->ops].op != SEM_BLOCK)
+		return walk_mark(w); /* the system call was not made by relocated code */
+	w->m = m;
+	w->pc = m->code + l->ops;
+	return 0;
+}
+
+int walk_start(struct walker *w, uint32_t tid)
+{
+	const struct start *s = w->proc->start;
+	uint32_t mark = 0;
+
+	if (mod_start(w))
+		return 1;
+	if (s && s->s.tid == tid)
+		return start_image(w, &s->s);
+	if (need(w, sizeof(mark)))
+		memcpy(&mark, w->p, sizeof(mark));
+	return mark == (RUN_MARK_EVENT | RUN_EV_START << RUN_MARK_ID_SHIFT) ? start_thread(w) : walk_mark(w);
+}
