@@ -65,10 +65,19 @@ static int bad(struct log *l, const char *fmt, uint64_t a, uint64_t b)
 	return -1;
 }
 
-/* Has the program ended, and is ptrace-collect still at it? It holds a lock on the log while it is. */
+/* Has the program ended, and is ptrace-collect still at it? It holds a lock on the process's directory while
+ * it is. */
 static bool more_to_come(struct log *l)
 {
-	if (!flock(l->fd, LOCK_SH | LOCK_NB) || errno != EWOULDBLOCK)
+	char *slash = strrchr(l->path, '/'),
+	     *dir = slash ? xprintf("%.*s", (int)(slash - l->path), l->path) : NULL;
+	int fd = open(dir ? dir : ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	bool locked = fd >= 0 && flock(fd, LOCK_SH | LOCK_NB) && errno == EWOULDBLOCK;
+
+	if (fd >= 0)
+		close(fd); /* with our lock, if we got it */
+	free(dir);
+	if (!locked)
 		return false;
 	return l->ended || (kill((pid_t)l->pid, 0) && errno == ESRCH);
 }

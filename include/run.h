@@ -211,6 +211,7 @@ struct run_stop_state {
 	uint32_t reason; /* enum run_stop */
 	uint32_t async;
 	uint32_t signo; /* RUN_STOP_SIGNAL: which; else 0 */
+	uint32_t tid, zero; /* the thread whose stream it is about */
 	uint64_t lp_pos; /* stream position of the log pointer */
 	uint64_t rip; /* original address of the next instruction (run time) */
 	uint32_t where; /* enum run_stop_where */

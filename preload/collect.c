@@ -1,19 +1,20 @@
 /* SPDX-License-Identifier: MIT
  *
- * collect.c - ptrace-collect: takes the log of one traced process image to disk
+ * collect.c - ptrace-collect: takes the logs of traced processes to disk
  *
- * Started by libptrace_rt.so with the shared memory (ring.h) as file descriptor 3. It waits
- * for chunks, compresses and appends them, and finishes when the process exits, stops tracing,
- * execs or dies; then it saves the rest of the current chunk up to the published log pointer.
+ * Started by libptrace_rt.so of an exec'd image, for it and all that it forks, with the shared memory
+ * (ring.h) as file descriptor 3. It waits for chunks, compresses and appends them; when a process exits,
+ * stops tracing, execs or dies, it saves what is left in its threads' chunks up to the published log
+ * pointers. When the last one is gone it finishes.
  *
- *   traced thread ── head++ ──▶ ring ──▶ work_drain() ── tail++ ──▶ traced thread may reuse it
+ *   traced threads ── full chunks ──▶ work_drain() ── free ones ──▶ traced threads
  *
- * When everything is out of the ring and it takes longer to compress what still waits, the process is
- * let go (`done`) and that goes on behind it. A lock on the log (flock(2)) tells readers that more is
+ * When everything of a process is out of the ring and it takes longer to compress what still waits, it is
+ * let go (`done`) and that goes on behind it. A lock on its directory (flock(2)) tells readers that more is
  * coming.
  *
- * When a write fails it says so in the ring, and goes on freeing chunks so that the program
- * never hangs; the runtime stops tracing at its next slow path.
+ * When a write fails it says so in the ring, and goes on freeing chunks so that no program
+ * ever hangs; the runtime stops tracing at its next slow path.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -25,6 +26,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <time.h>
@@ -33,7 +35,6 @@
 
 #define RING_FD 3
 #define POLL_MS 50
-#define PATIENCE_MS 5 /* a process that ends waits so long for its log to be complete */
 
 /* the kernel walks this when the process dies (set_robust_list(2)) */
 static struct robust_list_head robust;
@@ -64,8 +65,9 @@ static int ring_open(struct collect *c)
 	if (c->ring == MAP_FAILED)
 		return errno;
 	close(RING_FD);
-	if (c->ring->magic != RING_MAGIC || c->ring->version != RING_VERSION || c->ring->nchunks > RING_MAX ||
-	    c->ring_size < (1ull + c->ring->nchunks) * RUN_CHUNK_SPAN)
+	c->ring_ino = st.st_ino;
+	if (c->ring->magic != RING_MAGIC || c->ring->version != RING_VERSION ||
+	    c->ring_size < ring_chunk_off(c->ring->nthreads, c->ring->nchunks, c->ring->nchunks))
 		return EPROTO;
 	return 0;
 }
@@ -80,44 +82,19 @@ static void own(struct collect *c)
 	syscall(SYS_set_robust_list, &robust, sizeof(robust));
 }
 
-/* the current chunk, up to the published log pointer */
-static void drain_last(struct collect *c, bool salvage)
+/* until no process has anything more to say */
+static void follow(struct collect *c)
 {
 	struct ring_head *h = c->ring;
-	const struct tcb *t = (const void *)((const char *)h + RING_TCB_OFF);
-	struct ring_desc d = h->desc[h->head % h->nchunks];
-	uint64_t base = h->base + (1ull + h->head % h->nchunks) * RUN_CHUNK_SPAN;
-	uint64_t n = __atomic_load_n(&t->lp, __ATOMIC_ACQUIRE) - base;
-
-	if (n > RUN_CHUNK_SIZE + RUN_CHUNK_SLACK)
-		n = 0; /* the log pointer still lies in a chunk that was handed over */
-	if (h->state == RING_STOP && h->extra <= RUN_CHUNK_SLACK)
-		n += h->extra;
-	d.tsc_close = d.tsc_open;
-	c->salvaged = salvage;
-	work_last(c, n, &d, salvage ? 2 : 1);
-}
-
-/* until the process has nothing more to say */
-static enum fate follow(struct collect *c)
-{
-	struct ring_head *h = c->ring;
-	enum fate fate;
+	bool soon;
 
 	for (;;) {
 		uint32_t wake = __atomic_load_n(&h->wake, __ATOMIC_ACQUIRE);
-		uint32_t state = __atomic_load_n(&h->state, __ATOMIC_ACQUIRE);
 
-		if (work_drain(c))
-			continue;
-		if (state == RING_EXIT || state == RING_STOP)
-			return FATE_ALIVE;
-		fate = watch(c);
-		if (fate != FATE_ALIVE) {
-			work_drain(c);
-			return fate;
-		}
-		futex_wait(&h->wake, wake, state == RING_EXEC ? 2 : POLL_MS);
+		if (!proc_look(c, &soon))
+			return;
+		if (!work_drain(c))
+			futex_wait(&h->wake, wake, soon ? 2 : POLL_MS);
 	}
 }
 
@@ -139,7 +116,7 @@ static int usage(FILE *f, int status)
 	return status;
 }
 
-static int options(struct collect *c, int argc, char **argv)
+static int options(struct collect *c, const char **proc, int argc, char **argv)
 {
 	static const struct option opt[] = {
 		{"run", 1, NULL, 'r'},	 {"proc", 1, NULL, 'p'},
@@ -147,7 +124,6 @@ static int options(struct collect *c, int argc, char **argv)
 		{"spool", 1, NULL, 's'}, {"root", 0, NULL, 'R'},
 		{"help", 0, NULL, 'h'},	 {0},
 	};
-	const char *proc = NULL;
 	int o;
 
 	c->codec = 1;
@@ -158,7 +134,7 @@ static int options(struct collect *c, int argc, char **argv)
 			c->run = optarg;
 			break;
 		case 'p':
-			proc = optarg;
+			*proc = optarg;
 			break;
 		case 'l':
 			c->live = optarg;
@@ -178,42 +154,44 @@ static int options(struct collect *c, int argc, char **argv)
 			return EINVAL;
 		}
 	}
-	if (!c->run || !proc || c->codec < 0)
+	if (!c->run || !*proc || c->codec < 0)
 		return EINVAL;
 	c->run_fd = open(c->run, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	c->proc_fd = open(proc, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	return c->run_fd < 0 || c->proc_fd < 0 ? errno : 0;
+	return c->run_fd < 0 ? errno : 0;
 }
 
-static void let_go(struct collect *c)
+/* everything that can fail, before the program is let on */
+static int start(struct collect *c, const char *proc)
 {
-	__atomic_store_n(&c->ring->done, 1, __ATOMIC_RELEASE);
-	futex_wake(&c->ring->done);
-}
+	int err = work_init(c);
 
-static void finish(struct collect *c, enum fate fate)
-{
-	drain_last(c, fate == FATE_GONE && c->ring->state != RING_EXIT);
-	if (c->ring->state == RING_STOP && c->ring->stop.magic == RUN_STOP_MAGIC)
-		json_stop(c);
-	json_proc(c, JSON_ENDED);
-	if (!work_finish(PATIENCE_MS)) {
-		let_go(c);
-		while (!work_finish(1000))
-			;
+	if (!err)
+		err = proc_first(c, proc);
+	if (!err) {
+		struct cproc *p = proc_at(c, 0);
+
+		spool_init(p->dir_fd, c->spool);
+		err = json_run(c, p, JSON_RUNNING);
 	}
-	json_proc(c, JSON_FINAL);
-	json_run(c, JSON_FINAL);
-	close(c->log_fd); /* and with it the lock */
-	let_go(c);
-	watch_exit(c, 2000); /* it is about to go: take its registry entry along */
-	live_clean(c);
+	return err;
+}
+
+/* each process takes two descriptors */
+static void more_files(void)
+{
+	struct rlimit l;
+
+	if (!getrlimit(RLIMIT_NOFILE, &l) && l.rlim_cur < l.rlim_max) {
+		l.rlim_cur = l.rlim_max;
+		setrlimit(RLIMIT_NOFILE, &l);
+	}
 }
 
 int main(int argc, char **argv)
 {
 	struct collect c = {0};
-	int err = options(&c, argc, argv);
+	const char *proc = NULL;
+	int err = options(&c, &proc, argc, argv);
 
 	if (err == EINVAL)
 		return usage(stderr, 2);
@@ -224,19 +202,9 @@ int main(int argc, char **argv)
 	if (chdir("/"))
 		return 1;
 	own(&c);
-	err = watch_open(&c);
-	if (!err)
-		err = chunk_init(&c);
-	if (!err)
-		err = work_init(&c);
-	if (!err)
-		spool_init(&c, c.spool);
-	if (!err) {
-		json_describe(&c);
-		err = json_proc(&c, JSON_RUNNING);
-	}
-	if (!err)
-		err = json_run(&c, JSON_RUNNING);
+	more_files();
+	proc = strrchr(proc, '/') ? strrchr(proc, '/') + 1 : proc;
+	err = start(&c, proc);
 	if (err)
 		c.ring->error = err;
 	__atomic_store_n(&c.ring->ready, err ? 2 : 1, __ATOMIC_RELEASE);
@@ -244,6 +212,7 @@ int main(int argc, char **argv)
 	if (err)
 		return 1;
 	work_populate(&c);
-	finish(&c, follow(&c));
+	follow(&c);
+	live_clean(&c);
 	return 0;
 }

@@ -3,14 +3,14 @@
  * collect_chunk.c - compresses a chunk and appends it to the thread's log (run.h, struct run_chunk)
  *
  * Compressing (chunk_pack) may run in several threads, one struct pack each; appending is in stream
- * order, one at a time. After a failed write the file is cut back to its last complete record and
- * nothing more is written: what is there stays readable.
+ * order, one at a time. The file is open for as long as that takes: there may be more threads than descriptors. After a
+ * failed write it is cut back to its last complete record and nothing more is written: what is there stays
+ * readable.
  */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <sys/file.h>
 #include <unistd.h>
 #include <xxhash.h>
 #include <zstd.h>
@@ -23,18 +23,6 @@ int pack_init(struct pack *k)
 	k->cap = z > l ? z : l;
 	k->buf = malloc(k->cap); /* used from the front: what is never written takes no memory */
 	return k->buf ? 0 : ENOMEM;
-}
-
-int chunk_init(struct collect *c)
-{
-	char name[64];
-
-	snprintf(name, sizeof(name), "thread-%u.log", c->ring->tid);
-	c->log_fd = openat(c->proc_fd, name, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
-	if (c->log_fd < 0)
-		return errno;
-	flock(c->log_fd, LOCK_EX | LOCK_NB); /* where there are no locks, readers take the log as it is */
-	return 0;
 }
 
 int write_at(int fd, const void *p, size_t n, uint64_t at)
@@ -72,34 +60,70 @@ void chunk_pack(const struct collect *c, struct pack *k, uint16_t *table, const 
 	k->xxh3 = XXH3_64bits(k->data, k->size);
 }
 
-int chunk_append(struct collect *c, const struct pack *k, const struct ring_desc *d, int kind)
+/* The thread's log. One tid may name several threads of a process, one after the other. */
+static int log_open(const struct collect *c, struct cthread *t)
+{
+	char name[64];
+	int fd;
+
+	for (;;) {
+		if (t->again)
+			snprintf(name, sizeof(name), "thread-%u.%u.log", t->tid, t->again);
+		else
+			snprintf(name, sizeof(name), "thread-%u.log", t->tid);
+		fd = proc_open(c, t->p, name, O_WRONLY | (t->made ? 0 : O_CREAT | O_EXCL));
+		if (fd >= 0 || errno != EEXIST)
+			break;
+		t->again++;
+	}
+	t->made |= fd >= 0;
+	return fd;
+}
+
+int chunk_begin(const struct collect *c, struct cthread *t)
+{
+	int fd = log_open(c, t);
+
+	if (fd >= 0)
+		close(fd);
+	return fd < 0 ? -1 : 0;
+}
+
+int chunk_append(struct collect *c, struct cthread *t, const struct pack *k, const struct ring_desc *d,
+		 int kind)
 {
 	struct run_chunk h = {.magic = RUN_CHUNK_MAGIC, .version = RUN_VERSION};
-	uint64_t start = c->disk_bytes;
+	uint64_t start = t->disk;
+	int fd;
 
 	if (c->error)
 		return c->error;
+	fd = log_open(c, t);
+	if (fd < 0)
+		return c->error = errno;
 	h.codec = k->codec;
 	h.kind = kind;
-	h.pid = c->ring->pid;
-	h.tid = c->ring->tid;
-	h.seq = c->seq;
+	h.pid = t->p->pid;
+	h.tid = t->tid;
+	h.seq = t->seq;
 	h.first = d->first;
 	h.raw_size = k->raw;
 	h.disk_size = k->size;
 	h.tsc_open = d->tsc_open;
 	h.tsc_close = d->tsc_close;
 	h.xxh3 = k->xxh3;
-	c->error = write_at(c->log_fd, &h, sizeof(h), start);
+	h.ncut = d->ncut;
+	c->error = write_at(fd, &h, sizeof(h), start);
 	if (!c->error)
-		c->error = write_at(c->log_fd, k->data, k->size, start + sizeof(h));
-	if (c->error) {
-		if (ftruncate(c->log_fd, (off_t)start) && !c->error)
-			c->error = errno;
+		c->error = write_at(fd, k->data, k->size, start + sizeof(h));
+	if (c->error && ftruncate(fd, (off_t)start) && !c->error)
+		c->error = errno;
+	close(fd);
+	if (c->error)
 		return c->error;
-	}
-	c->seq++;
-	c->raw_bytes += k->raw;
-	c->disk_bytes += sizeof(h) + k->size;
+	t->seq++;
+	t->disk += sizeof(h) + k->size;
+	t->p->raw_bytes += k->raw;
+	t->p->disk_bytes += sizeof(h) + k->size;
 	return 0;
 }

@@ -71,21 +71,28 @@ static bool keep_env(const char *s)
 	return !strncmp(s, "PTRACE_", 7) || !strncmp(s, "LD_", 3) || !strncmp(s, "GLIBC_TUNABLES", 14);
 }
 
-void json_describe(struct collect *c)
+void json_describe(struct cproc *p, const struct cproc *from)
 {
 	char name[64], path[4096], *text = NULL;
 	size_t size;
 	ssize_t n;
-	FILE *f = open_memstream(&text, &size);
+	FILE *f;
 
-	c->t_start = time(NULL);
-	c->cmd = strings(c->ring->pid, "cmdline", NULL);
-	c->env = strings(c->ring->pid, "environ", keep_env);
-	snprintf(name, sizeof(name), "/proc/%u/exe", c->ring->pid);
+	p->t_start = time(NULL);
+	if (from) { /* it runs the same program; by now, perhaps, another one */
+		p->cmd = from->cmd;
+		p->env = from->env;
+		p->exe = from->exe;
+		return;
+	}
+	f = open_memstream(&text, &size);
+	p->cmd = strings(p->pid, "cmdline", NULL);
+	p->env = strings(p->pid, "environ", keep_env);
+	snprintf(name, sizeof(name), "/proc/%u/exe", p->pid);
 	n = readlink(name, path, sizeof(path));
 	put_string(f, path, n < 0 ? 0 : n);
 	fclose(f);
-	c->exe = text;
+	p->exe = text;
 }
 
 static FILE *begin(int dir, const char *tmp)
@@ -106,15 +113,15 @@ static int end(FILE *f, int dir, const char *tmp, const char *name)
 	return renameat(dir, tmp, dir, name) ? errno : 0;
 }
 
-static int exit_status(struct collect *c)
+static int exit_status(const struct cproc *p)
 {
-	char name[64], buf[1024], *p;
+	char name[64], buf[1024], *at;
 	int status = -1, field;
 	ssize_t n = 0;
 	int fd;
 
 	/* exit_code, the last field of /proc/PID/stat (proc(5)), while it is a zombie */
-	snprintf(name, sizeof(name), "/proc/%u/stat", c->ring->pid);
+	snprintf(name, sizeof(name), "/proc/%u/stat", p->pid);
 	fd = open(name, O_RDONLY | O_CLOEXEC);
 	if (fd >= 0) {
 		n = read(fd, buf, sizeof(buf) - 1);
@@ -123,21 +130,19 @@ static int exit_status(struct collect *c)
 	if (n <= 0)
 		return -1;
 	buf[n] = 0;
-	p = strrchr(buf, ')');
-	if (!p || strncmp(p, ") Z", 3))
+	at = strrchr(buf, ')');
+	if (!at || strncmp(at, ") Z", 3))
 		return -1;
-	for (field = 2; p && field < 52; field++)
-		p = strchr(p + 1, ' ');
-	if (p)
-		status = atoi(p + 1);
+	for (field = 2; at && field < 52; field++)
+		at = strchr(at + 1, ' ');
+	if (at)
+		status = atoi(at + 1);
 	return status;
 }
 
-static void put_end(struct collect *c, FILE *f)
+static void put_end(struct collect *c, struct cproc *p, FILE *f)
 {
-	const struct ring_head *h = c->ring;
-	uint32_t why = h->stop_reason < sizeof(stop_name) / sizeof(stop_name[0]) ? h->stop_reason : 0;
-	int status;
+	uint32_t why = p->stop_reason < sizeof(stop_name) / sizeof(stop_name[0]) ? p->stop_reason : 0;
 
 	if (c->error)
 		why = RUN_STOP_SPACE;
@@ -147,9 +152,9 @@ static void put_end(struct collect *c, FILE *f)
 		put_string(f, strerror(c->error), strlen(strerror(c->error)));
 		fputs(",\n", f);
 	}
-	switch (h->state) {
+	switch (p->state) {
 	case RING_EXIT:
-		fprintf(f, "  \"end\": \"exit\",\n  \"exit_status\": %u,\n", h->exit_code & 0xff);
+		fprintf(f, "  \"end\": \"exit\",\n  \"exit_status\": %u,\n", p->exit_code & 0xff);
 		break;
 	case RING_STOP:
 		fprintf(f, "  \"end\": \"stopped\",\n");
@@ -159,32 +164,38 @@ static void put_end(struct collect *c, FILE *f)
 		break;
 	default:
 		fprintf(f, "  \"end\": \"killed\",\n");
-		status = exit_status(c);
-		if (status > 0 && (status & 0x7f))
-			fprintf(f, "  \"exit_signal\": %d,\n", status & 0x7f);
+		if (p->status < 0)
+			p->status = exit_status(p);
+		if (p->status > 0 && (p->status & 0x7f))
+			fprintf(f, "  \"exit_signal\": %d,\n", p->status & 0x7f);
 		break;
 	}
 }
 
-int json_proc(struct collect *c, enum json_when when)
+static bool complete(const struct collect *c, const struct cproc *p, enum json_when when)
 {
-	const struct ring_head *h = c->ring;
-	bool complete = when == JSON_FINAL && !c->error && (h->state == RING_EXIT || h->state == RING_EXEC);
-	FILE *f = begin(c->proc_fd, "proc.json.tmp");
+	return when == JSON_FINAL && !c->error && (p->state == RING_EXIT || p->state == RING_EXEC);
+}
+
+int json_proc(struct collect *c, struct cproc *p, enum json_when when)
+{
+	FILE *f = begin(p->dir_fd, "proc.json.tmp");
 
 	if (!f)
 		return errno;
 	fprintf(f, "{\n  \"format\": \"ptrace-proc\",\n  \"version\": %d,\n  \"pid\": %u,\n", RUN_VERSION,
-		h->pid);
-	fprintf(f, "  \"command\": %s,\n  \"exe\": %s,\n  \"start\": %llu,\n", c->cmd, c->exe,
-		(unsigned long long)c->t_start);
+		p->pid);
+	if (p->parent)
+		fprintf(f, "  \"parent\": \"%s\",\n", p->parent);
+	fprintf(f, "  \"command\": %s,\n  \"exe\": %s,\n  \"start\": %llu,\n", p->cmd, p->exe,
+		(unsigned long long)p->t_start);
 	if (when != JSON_RUNNING)
-		put_end(c, f);
-	fprintf(f, "  \"log_bytes\": %llu,\n  \"disk_bytes\": %llu,\n", (unsigned long long)c->raw_bytes,
-		(unsigned long long)c->disk_bytes);
-	fprintf(f, "  \"salvaged\": %s,\n  \"complete\": %s\n}\n", c->salvaged ? "true" : "false",
-		complete ? "true" : "false");
-	return end(f, c->proc_fd, "proc.json.tmp", "proc.json");
+		put_end(c, p, f);
+	fprintf(f, "  \"threads\": %u,\n  \"log_bytes\": %llu,\n  \"disk_bytes\": %llu,\n", p->nthreads,
+		(unsigned long long)p->raw_bytes, (unsigned long long)p->disk_bytes);
+	fprintf(f, "  \"salvaged\": %s,\n  \"complete\": %s\n}\n", p->salvaged ? "true" : "false",
+		complete(c, p, when) ? "true" : "false");
+	return end(f, p->dir_fd, "proc.json.tmp", "proc.json");
 }
 
 static void put_cpu(FILE *f)
@@ -203,9 +214,8 @@ static void put_cpu(FILE *f)
 		fclose(in);
 }
 
-int json_run(struct collect *c, enum json_when when)
+int json_run(struct collect *c, struct cproc *p, enum json_when when)
 {
-	const struct ring_head *h = c->ring;
 	struct utsname u;
 	FILE *f;
 
@@ -216,30 +226,28 @@ int json_run(struct collect *c, enum json_when when)
 		return errno;
 	uname(&u);
 	fprintf(f, "{\n  \"format\": \"ptrace-run\",\n  \"version\": %d,\n  \"pid\": %u,\n", RUN_VERSION,
-		h->pid);
-	fprintf(f, "  \"command\": %s,\n  \"exe\": %s,\n  \"environment\": %s,\n", c->cmd, c->exe, c->env);
+		p->pid);
+	fprintf(f, "  \"command\": %s,\n  \"exe\": %s,\n  \"environment\": %s,\n", p->cmd, p->exe, p->env);
 	fprintf(f, "  \"machine\": { \"system\": \"%s %s\", \"arch\": \"%s\", \"cpu\": ", u.sysname,
 		u.release, u.machine);
 	put_cpu(f);
 	fprintf(f, " },\n  \"mode\": \"hifi\",\n  \"cf\": \"soft\",\n  \"start\": %llu,\n",
-		(unsigned long long)c->t_start);
+		(unsigned long long)p->t_start);
 	if (when != JSON_RUNNING)
-		put_end(c, f);
-	fprintf(f, "  \"complete\": %s\n}\n",
-		when == JSON_FINAL && !c->error && (h->state == RING_EXIT || h->state == RING_EXEC)
-			? "true"
-			: "false");
+		put_end(c, p, f);
+	fprintf(f, "  \"complete\": %s\n}\n", complete(c, p, when) ? "true" : "false");
 	return end(f, c->run_fd, "run.json.tmp", "run.json");
 }
 
-void json_stop(struct collect *c)
+void json_stop(struct collect *c, struct cproc *p)
 {
-	FILE *f = begin(c->proc_fd, "stop.bin.tmp");
+	FILE *f = begin(p->dir_fd, "stop.bin.tmp");
 
+	(void)c;
 	if (!f)
 		return;
-	fwrite(&c->ring->stop, sizeof(c->ring->stop), 1, f);
-	end(f, c->proc_fd, "stop.bin.tmp", "stop.bin");
+	fwrite(&p->p->stop, sizeof(p->p->stop), 1, f);
+	end(f, p->dir_fd, "stop.bin.tmp", "stop.bin");
 }
 
 /* removes the registry entries of processes that are gone, this run's and others' */

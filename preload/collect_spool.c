@@ -22,38 +22,40 @@ static struct {
 
 #define SHARE 8 /* of the free space, one part at most */
 
-/* The program's limit on open files is ours, too: one must be left for the files that are written at the end, or
- * there is no spool. */
-static void leave_one(void)
+/* The program's limit on open files is ours, too: two must be left, for a log and a file that is written at the
+ * end, or there is no spool. */
+static void leave_two(void)
 {
-	int fd = spool.fd < 0 ? -1 : dup(spool.fd);
+	int a = spool.fd < 0 ? -1 : dup(spool.fd), b = a < 0 ? -1 : dup(a);
 
-	if (fd >= 0) {
-		close(fd);
-	} else if (spool.fd >= 0) {
+	if (b < 0 && spool.fd >= 0) {
 		close(spool.fd);
 		spool.fd = -1;
 	}
+	if (a >= 0)
+		close(a);
+	if (b >= 0)
+		close(b);
 }
 
-void spool_init(struct collect *c, uint64_t limit)
+void spool_init(int dir_fd, uint64_t limit)
 {
 	struct statvfs v;
 
-	if (fstatvfs(c->proc_fd, &v))
+	if (fstatvfs(dir_fd, &v))
 		return;
 	spool.limit = (uint64_t)v.f_bavail * v.f_frsize / SHARE;
 	if (spool.limit > limit)
 		spool.limit = limit;
 	if (!spool.limit)
 		return;
-	spool.fd = openat(c->proc_fd, ".", O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
+	spool.fd = openat(dir_fd, ".", O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
 	if (spool.fd < 0) {
-		spool.fd = openat(c->proc_fd, "spool", O_CREAT | O_EXCL | O_RDWR | O_CLOEXEC, 0600);
+		spool.fd = openat(dir_fd, "spool", O_CREAT | O_EXCL | O_RDWR | O_CLOEXEC, 0600);
 		if (spool.fd >= 0)
-			unlinkat(c->proc_fd, "spool", 0);
+			unlinkat(dir_fd, "spool", 0);
 	}
-	leave_one();
+	leave_two();
 }
 
 bool spool_put(const uint8_t *p, uint64_t n, uint64_t *at)

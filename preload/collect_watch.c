@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT
  *
- * collect_watch.c - is the traced process still there, and still the same image?
+ * collect_watch.c - is a traced process still there, and still the same image?
  *
  * Death: its pidfd becomes readable. A successful exec leaves the pid alive but drops the
- * memory, so the ring is no longer in /proc/PID/maps; that is only read after the process
- * announced an exec.
+ * memory, so the ring is no longer in /proc/PID/maps (another one may be, at the same address); that is
+ * only read after the process announced an exec.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -16,52 +16,53 @@
 #include <unistd.h>
 #include "collect.h"
 
-int watch_open(struct collect *c)
+void watch_open(struct cproc *p)
 {
-	c->pid_fd = (int)syscall(SYS_pidfd_open, c->ring->pid, 0);
-	return c->pid_fd < 0 && errno == ESRCH ? ESRCH : 0;
+	p->pid_fd = (int)syscall(SYS_pidfd_open, p->pid, 0);
 }
 
-static bool gone(struct collect *c)
+static bool gone(struct cproc *p)
 {
-	struct pollfd p = {.fd = c->pid_fd, .events = POLLIN};
+	struct pollfd f = {.fd = p->pid_fd, .events = POLLIN};
 
-	if (c->pid_fd >= 0)
-		return poll(&p, 1, 0) > 0;
-	return kill(c->ring->pid, 0) < 0 && errno == ESRCH;
+	if (p->pid_fd >= 0)
+		return poll(&f, 1, 0) > 0;
+	return kill((pid_t)p->pid, 0) < 0 && errno == ESRCH;
 }
 
-static bool has_ring(struct collect *c)
+static bool has_ring(struct collect *c, struct cproc *p)
 {
 	char name[64], line[4096], want[32];
+	unsigned long ino;
 	bool found = false;
 	FILE *f;
 
-	snprintf(name, sizeof(name), "/proc/%u/maps", c->ring->pid);
+	snprintf(name, sizeof(name), "/proc/%u/maps", p->pid);
 	f = fopen(name, "re");
 	if (!f)
 		return errno == EACCES || errno == EPERM; /* cannot tell: go on until it dies */
 	snprintf(want, sizeof(want), "%lx-", (unsigned long)c->ring->base);
 	while (!found && fgets(line, sizeof(line), f))
-		found = !strncmp(line, want, strlen(want)) && strstr(line, "ptrace-ring");
+		found = !strncmp(line, want, strlen(want)) && strstr(line, "ptrace-ring") &&
+			sscanf(line, "%*s %*s %*s %*s %lu", &ino) == 1 && ino == c->ring_ino;
 	fclose(f);
 	return found;
 }
 
-enum fate watch(struct collect *c)
+enum fate watch(struct collect *c, struct cproc *p)
 {
-	if (gone(c))
+	if (gone(p))
 		return FATE_GONE;
-	if (__atomic_load_n(&c->ring->state, __ATOMIC_ACQUIRE) == RING_EXEC && !has_ring(c) &&
-	    __atomic_load_n(&c->ring->state, __ATOMIC_ACQUIRE) == RING_EXEC)
-		return gone(c) ? FATE_GONE : FATE_EXECED;
+	if (__atomic_load_n(&p->p->state, __ATOMIC_ACQUIRE) == RING_EXEC && !has_ring(c, p) &&
+	    __atomic_load_n(&p->p->state, __ATOMIC_ACQUIRE) == RING_EXEC)
+		return gone(p) ? FATE_GONE : FATE_EXECED;
 	return FATE_ALIVE;
 }
 
-void watch_exit(struct collect *c, int ms)
+void watch_exit(struct cproc *p, int ms)
 {
-	struct pollfd p = {.fd = c->pid_fd, .events = POLLIN};
+	struct pollfd f = {.fd = p->pid_fd, .events = POLLIN};
 
-	if (c->ring->state == RING_EXIT && c->pid_fd >= 0)
-		poll(&p, 1, ms);
+	if (p->state == RING_EXIT && p->pid_fd >= 0)
+		poll(&f, 1, ms);
 }

@@ -34,6 +34,7 @@
 /* a chunk on its way */
 struct item {
 	struct ring_desc d;
+	struct cthread *t;
 	int kind; /* run_chunk.kind */
 	uint8_t *buf; /* one of the buffers, or NULL: */
 	uint64_t at; /* offset in the spool */
@@ -62,11 +63,6 @@ static struct {
 static struct item *item_at(uint64_t n)
 {
 	return &work.item[n % WORK_MAX];
-}
-
-static const uint8_t *chunk_at(struct collect *c, uint32_t n)
-{
-	return (const uint8_t *)c->ring + (1ull + n % c->ring->nchunks) * RUN_CHUNK_SPAN;
 }
 
 /* The traced thread writes these lines again soon. Left in this core's cache, each would have to be
@@ -131,16 +127,23 @@ static bool spooled(const uint8_t *p, uint64_t n, uint64_t *at)
 	return ok;
 }
 
-/* somewhere to put n bytes; waits when there is no room */
-static void place(struct item *it, const uint8_t *p, uint64_t n)
+/* Room for n bytes: it->buf, or, when that is NULL, it is in the spool by now, put together in `flat` first
+ * if it is of two pieces. Waits when there is no room. */
+static void place(struct item *it, const uint8_t *p, uint64_t n, const uint8_t *cuts, uint64_t ncuts)
 {
+	static uint8_t flat[CHUNK_MAX];
+
 	pthread_mutex_lock(&work.lock);
 	for (;;) {
 		it->buf = get_buffer();
 		if (it->buf)
 			break;
 		pthread_mutex_unlock(&work.lock);
-		if (spooled(p, n, &it->at))
+		if (ncuts) {
+			memcpy(flat, p, n);
+			memcpy(flat + n, cuts, ncuts);
+		}
+		if (spooled(ncuts ? flat : p, n + ncuts, &it->at))
 			return;
 		pthread_mutex_lock(&work.lock);
 		if (!work.nbuf) {
@@ -151,50 +154,88 @@ static void place(struct item *it, const uint8_t *p, uint64_t n)
 	press(false);
 	pthread_mutex_unlock(&work.lock);
 	memcpy(it->buf, p, n);
+	memcpy(it->buf + n, cuts, ncuts);
 }
 
-/* n bytes of a chunk become the next item */
-static void take(const uint8_t *p, uint64_t n, const struct ring_desc *d, int kind)
+/* what a chunk holds becomes the next item */
+static void take(struct collect *c, uint32_t chunk, const struct ring_desc *d, int kind)
 {
+	struct cthread *t = proc_thread(c, d);
+	const uint8_t *p = ring_chunk(c->ring, chunk) + d->start;
 	struct item *it = item_at(work.in);
+	uint32_t ncut = d->ncut < RING_CUTS ? d->ncut : RING_CUTS;
 
+	/* of nobody; or found in its thread's hands, too, when it had been handed over */
+	if (!t || d->first != t->taken || d->start + (uint64_t)d->bytes > RUN_CHUNK_SIZE + RUN_CHUNK_SLACK)
+		return;
+	t->taken += d->bytes;
 	pthread_mutex_lock(&work.lock);
 	while (work.in - work.out == WORK_MAX)
 		pthread_cond_wait(&work.room, &work.lock);
 	pthread_mutex_unlock(&work.lock);
-	*it = (struct item){.d = *d, .kind = kind};
-	it->d.bytes = n;
-	place(it, p, n);
-	flush(p, n);
+	*it = (struct item){.d = *d, .t = t, .kind = kind};
+	it->d.ncut = ncut;
+	place(it, p, d->bytes, (const uint8_t *)ring_cuts(c->ring, chunk), ncut * sizeof(struct run_cut));
+	flush(p, d->bytes);
+	if (kind)
+		proc_forget(t);
 	pthread_mutex_lock(&work.lock);
 	work.in++;
 	pthread_cond_broadcast(&work.more);
 	pthread_mutex_unlock(&work.lock);
 }
 
+/* a chunk that was handed over; it is free then */
+static void one(struct collect *c, uint32_t i)
+{
+	const struct ring_desc *d = ring_desc(c->ring, i);
+
+	if (d->kind == RING_MODULES)
+		proc_modules(c, d, ring_chunk(c->ring, i));
+	else
+		take(c, i, d, d->kind == RING_END);
+	ring_push_free(c->ring, i);
+	__atomic_add_fetch(&c->ring->freed, 1, __ATOMIC_RELEASE);
+	futex_wake(&c->ring->freed);
+}
+
 bool work_drain(struct collect *c)
 {
 	struct ring_head *h = c->ring;
-	bool any = false;
+	uint32_t top = __atomic_exchange_n(&h->full, 0, __ATOMIC_ACQUIRE), first = 0;
+	bool any = top != 0;
 
-	while (__atomic_load_n(&h->head, __ATOMIC_ACQUIRE) != h->tail) {
-		const struct ring_desc *d = &h->desc[h->tail % h->nchunks];
+	while (top && top <= h->nchunks) { /* turned round: the oldest first */
+		uint32_t next = ring_desc(h, top - 1)->next;
 
-		if (d->bytes <= RUN_CHUNK_SIZE + RUN_CHUNK_SLACK)
-			take(chunk_at(c, h->tail), d->bytes, d, 0);
-		__atomic_add_fetch(&h->tail, 1, __ATOMIC_RELEASE);
-		futex_wake(&h->tail);
-		any = true;
+		ring_desc(h, top - 1)->next = first;
+		first = top;
+		top = next;
+	}
+	while (first) {
+		uint32_t next = ring_desc(h, first - 1)->next;
+
+		one(c, first - 1);
+		first = next;
 	}
 	return any;
 }
 
-void work_last(struct collect *c, uint64_t n, const struct ring_desc *d, int kind)
+void work_left(struct collect *c, uint32_t chunk, uint64_t bytes, int kind)
 {
-	take(chunk_at(c, c->ring->head), n, d, kind);
+	struct ring_desc d = *ring_desc(c->ring, chunk);
+
+	d.bytes = (uint32_t)bytes;
+	d.tsc_close = d.tsc_open;
+	take(c, chunk, &d, kind);
 }
 
-bool work_finish(int ms)
+uint64_t work_in(void)
+{
+	return work.in;
+}
+
+bool work_finish(uint64_t in, int ms)
 {
 	struct timespec t;
 	bool done;
@@ -208,9 +249,9 @@ bool work_finish(int ms)
 	}
 	pthread_mutex_lock(&work.lock);
 	press(true);
-	while (work.out != work.in && pthread_cond_timedwait(&work.turn, &work.lock, &t) != ETIMEDOUT)
+	while (work.out < in && ms && pthread_cond_timedwait(&work.turn, &work.lock, &t) != ETIMEDOUT)
 		;
-	done = work.out == work.in;
+	done = work.out >= in;
 	pthread_mutex_unlock(&work.lock);
 	return done;
 }
@@ -227,8 +268,10 @@ static void append_ready(void)
 		struct item *it = item_at(work.out);
 
 		pthread_mutex_unlock(&work.lock);
-		if (chunk_append(work.c, it->pack, &it->d, it->kind))
+		if (chunk_append(work.c, it->t, it->pack, &it->d, it->kind))
 			__atomic_store_n(&work.c->ring->error, work.c->error, __ATOMIC_RELEASE);
+		if (it->kind)
+			free(it->t);
 		pthread_mutex_lock(&work.lock);
 		work.free_pack[work.npack++] = it->pack;
 		if (it->buf)
@@ -257,7 +300,7 @@ static void *worker(void *arg)
 	for (;;) {
 		struct item *it;
 		struct pack *k;
-		uint64_t t;
+		uint64_t t, n;
 		int err = 0;
 
 		while (work.next == work.in || (w->spare && !work.pressed))
@@ -269,10 +312,11 @@ static void *worker(void *arg)
 		it = item_at(work.next++);
 		k = work.free_pack[--work.npack];
 		pthread_mutex_unlock(&work.lock);
+		n = it->d.bytes + it->d.ncut * sizeof(struct run_cut);
 		if (!it->buf)
-			err = spool_get(own, it->d.bytes, it->at);
+			err = spool_get(own, n, it->at);
 		t = thread_ns();
-		chunk_pack(work.c, k, w->table, it->buf ? it->buf : own, it->d.bytes);
+		chunk_pack(work.c, k, w->table, it->buf ? it->buf : own, n);
 		learn(&work.pack_ns, thread_ns() - t);
 		if (k->data == own) /* stored: the next chunk must not overwrite it */
 			k->data = memcpy(k->buf, own, k->size);
@@ -287,8 +331,8 @@ static void *worker(void *arg)
 
 void work_populate(struct collect *c)
 {
-	for (uint32_t i = 1; i < c->ring->nchunks; i++)
-		madvise((void *)chunk_at(c, i), RUN_CHUNK_SIZE + RUN_CHUNK_SLACK, MADV_POPULATE_WRITE);
+	for (uint32_t i = 1; i <= c->ring->spare; i++)
+		madvise(ring_chunk(c->ring, i), RUN_CHUNK_SIZE + RUN_CHUNK_SLACK, MADV_POPULATE_WRITE);
 }
 
 /* workers to start with: as many as there are processors; one is a must */

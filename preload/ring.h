@@ -1,57 +1,192 @@
 /* SPDX-License-Identifier: MIT
  *
- * ring.h - the memory that the traced process and ptrace-collect share
+ * ring.h - the memory that traced processes and their ptrace-collect share
  *
- *   memfd:  span 0                          span 1      span 2   …  span nchunks
- *           page 0: struct ring_head        chunk 0     chunk 1
- *           page 1: struct rt_tcb
+ * One for each exec'd image and everything it forks: it is a shared mapping, so a child has it already,
+ * whatever became of its root directory, its user or its descriptors.
  *
- * Spans are RUN_CHUNK_SPAN bytes. One producer (the traced thread), one consumer. The TCB is
- * in shared memory so that what a killed process had published (tcb.lp) is there for the
- * collector: x86 stores become visible in program order, so everything below a published
- * log pointer is complete.
+ *   memfd:  struct ring_head │ ring_proc … │ ring_desc, one per chunk … │ TCB pages, one per thread │ chunks
+ *                                                                       └ struct rt_tcb, ring_thread
  *
- * The producer owns `head`, `wake`, `state`, the descriptor of chunk head % nchunks; the
- * collector owns `tail`, `ready`, `done`, `error`, `owner`.
+ * A chunk is RUN_CHUNK_SPAN bytes of address space, of which a thread uses the first half. Its way:
+ *
+ *   free list ─▶ a thread writes ─▶ push on `full` ─▶ ptrace-collect copies it out ─▶ free list
+ *
+ * `full` is a stack that only grows, by compare and swap, until the collector takes all of it and turns it
+ * round: a thread that is killed at any point has handed its chunk over or it has not. What it has not is found by
+ * ring_thread.chunk, up to the log pointer in its TCB: x86 stores become visible in program order, so
+ * everything below a published log pointer is complete. A chunk may be found both ways, when its thread
+ * is killed just then: the stream position in its descriptor tells.
+ *
+ * Who writes what: threads: their ring_thread, descriptors of chunks they have, `full`, `wake`, `fresh`, the state of
+ * their ring_proc; the collector: `freed`, `ready`, `error`, `owner`, ring_proc.done.
  */
 #ifndef RING_H
 #define RING_H
 
+#include <stddef.h>
 #include <stdint.h>
 #include "run.h"
 
 #define RING_MAGIC 0x474e495254505450ull
-#define RING_VERSION 1
-#define RING_MAX 64
-#define RING_TCB_OFF 4096
+#define RING_VERSION 2
+#define RING_THREADS 4096 /* at once, at most */
+#define RING_PROCS 1024
+#define RING_SPARE 64 /* chunks beyond one per thread, at most */
+#define RING_NONE 0xffffffffu
+#define RING_PAGE 4096u
 
-enum ring_state { RING_RUN, RING_EXEC, RING_EXIT, RING_STOP };
-
-struct ring_desc {
-	uint64_t first; /* stream position of the chunk's first byte */
-	uint64_t bytes; /* set when handed over */
-	uint64_t tsc_open, tsc_close;
+/* A traced process image. Free entries are taken by who is about to fork. */
+enum ring_state { RING_FREE, RING_TAKEN, RING_RUN, RING_EXEC, RING_EXIT, RING_STOP };
+struct ring_proc {
+	uint32_t state; /* enum ring_state */
+	uint32_t pid;
+	uint32_t uid, parent; /* number of the process among all that ever were; its parent's */
+	uint32_t nmodules; /* records of its parent's modules.bin that hold for it */
+	uint32_t start; /* RUN_START_*; 0 for the first */
+	uint32_t done; /* futex: 1 its log is complete, or will be without it */
+	uint32_t stop_reason; /* enum run_stop */
+	uint32_t exit_code; /* state RING_EXIT: the argument of exit_group */
+	uint32_t nlive; /* threads that have a ring_thread, but for those that say they exit */
+	uint64_t stop_uid; /* ring_thread.uid of the thread that stopped it */
+	uint64_t extra; /* bytes to save beyond its log pointer at an asynchronous stop */
+	struct run_stop_state stop; /* valid when state is RING_STOP */
 };
+
+/* A chunk, valid from when a thread gets it; bytes, ncut and tsc_close from when it is handed over. */
+enum ring_kind {
+	RING_LOG,
+	RING_END, /* the thread's last */
+	RING_MODULES, /* not of a stream: records for modules.bin */
+};
+struct ring_desc {
+	uint32_t next; /* on a list: index + 1 of the next */
+	uint32_t kind; /* enum ring_kind */
+	uint32_t proc, tid;
+	uint64_t uid; /* of the thread */
+	uint64_t first; /* stream position of the first byte */
+	uint32_t start; /* where it begins in the chunk's span */
+	uint32_t bytes;
+	uint64_t tsc_open, tsc_close;
+	uint32_t ncut, zero; /* struct run_cut at ring_cuts() */
+};
+_Static_assert(sizeof(struct ring_desc) == 64, "a cache line: two threads do not share one");
+
+/* At the end of a TCB's page. */
+enum ring_life { RING_THREAD_FREE, RING_THREAD_TAKEN, RING_THREAD_LIVE };
+struct ring_thread {
+	uint32_t life; /* enum ring_life */
+	uint32_t proc; /* index */
+	uint32_t tid;
+	uint32_t chunk; /* RING_NONE while it waits for one */
+	uint64_t uid; /* number of the thread among all that ever were */
+};
+#define RING_THREAD_OFF (RING_PAGE - 64)
 
 struct ring_head {
 	uint64_t magic;
-	uint32_t version, nchunks;
-	uint32_t pid, tid;
-	uint64_t base; /* run-time address of span 0 in the traced process */
-	uint32_t head; /* chunks handed over so far */
-	uint32_t tail; /* futex: chunks written so far */
-	uint32_t wake; /* futex: bumped whenever the collector has something to look at */
-	uint32_t state; /* enum ring_state */
+	uint32_t version;
+	uint32_t nthreads, nchunks; /* TCBs, chunks there is address space for */
+	uint32_t spare; /* chunks there may be beyond one per thread */
+	uint64_t base; /* run-time address in the traced processes */
 	uint32_t ready; /* futex: 1 the collector is up, 2 it failed (error) */
-	uint32_t done; /* futex: 1 everything is written, the collector is finished */
-	uint32_t error; /* errno of a failed write; the runtime stops at its next slow path */
+	uint32_t error; /* errno of a failed write; threads stop at their next slow path */
 	uint32_t owner; /* robust futex: the kernel sets FUTEX_OWNER_DIED if the collector dies */
-	uint32_t stop_reason; /* enum run_stop */
-	uint32_t exit_code; /* state RING_EXIT: the argument of exit_group */
-	uint64_t extra; /* bytes to save beyond the log pointer at an asynchronous stop */
-	struct run_stop_state stop; /* valid when state is RING_STOP */
-	struct ring_desc desc[RING_MAX];
+	uint32_t nprocs; /* entries of ring_proc ever used */
+	uint32_t nslots; /* TCBs ever used */
+	uint32_t live; /* threads that have one */
+	uint32_t hint, proc_hint; /* a TCB, a ring_proc that may be free */
+	uint32_t nproc_uid;
+	uint64_t nuid;
+	uint32_t fresh __attribute__((aligned(64))); /* chunks ever used */
+	uint32_t full; /* stack: index + 1 of the newest chunk handed over */
+	uint32_t wake; /* futex: bumped whenever the collector has something to look at */
+	uint64_t free
+		__attribute__((aligned(64))); /* stack: index + 1 of a chunk, above it a count of changes */
+	uint32_t freed; /* futex: bumped when a chunk came free */
 };
-_Static_assert(sizeof(struct ring_head) <= RING_TCB_OFF, "the head is one page");
+_Static_assert(sizeof(struct ring_head) <= RING_PAGE, "the head is one page");
+
+static inline struct ring_proc *ring_proc(struct ring_head *h, uint32_t i)
+{
+	return (struct ring_proc *)((char *)h + RING_PAGE) + i;
+}
+
+#define RING_DESC_OFF                                                                                        \
+	((RING_PAGE + RING_PROCS * sizeof(struct ring_proc) + RING_PAGE - 1) / RING_PAGE * RING_PAGE)
+
+static inline struct ring_desc *ring_desc(struct ring_head *h, uint32_t i)
+{
+	return (struct ring_desc *)((char *)h + RING_DESC_OFF) + i;
+}
+
+static inline uint64_t ring_tcb_off(uint32_t nchunks, uint32_t i)
+{
+	uint64_t end = RING_DESC_OFF + nchunks * sizeof(struct ring_desc);
+
+	return (end + RING_PAGE - 1) / RING_PAGE * RING_PAGE + (uint64_t)i * RING_PAGE;
+}
+
+static inline struct tcb *ring_tcb(struct ring_head *h, uint32_t i)
+{
+	return (struct tcb *)((char *)h + ring_tcb_off(h->nchunks, i));
+}
+
+static inline struct ring_thread *ring_thread(struct ring_head *h, uint32_t i)
+{
+	return (struct ring_thread *)((char *)ring_tcb(h, i) + RING_THREAD_OFF);
+}
+
+/* offset of chunk i, or, for nchunks, the size of it all */
+static inline uint64_t ring_chunk_off(uint32_t nthreads, uint32_t nchunks, uint32_t i)
+{
+	uint64_t end = ring_tcb_off(nchunks, nthreads);
+
+	return (end + RUN_CHUNK_SPAN - 1) / RUN_CHUNK_SPAN * RUN_CHUNK_SPAN + (uint64_t)i * RUN_CHUNK_SPAN;
+}
+
+static inline uint8_t *ring_chunk(struct ring_head *h, uint32_t i)
+{
+	return (uint8_t *)h + ring_chunk_off(h->nthreads, h->nchunks, i);
+}
+
+/* cuts of the chunk, behind all that the thread may write of its stream */
+#define RING_CUTS 1024
+static inline struct run_cut *ring_cuts(struct ring_head *h, uint32_t i)
+{
+	return (struct run_cut *)(ring_chunk(h, i) + RUN_CHUNK_SIZE + 2 * RUN_CHUNK_SLACK);
+}
+
+/* the lists; both sides use the free one */
+static inline void ring_push_full(struct ring_head *h, uint32_t i)
+{
+	uint32_t top = __atomic_load_n(&h->full, __ATOMIC_RELAXED);
+
+	do
+		ring_desc(h, i)->next = top;
+	while (!__atomic_compare_exchange_n(&h->full, &top, i + 1, true, __ATOMIC_RELEASE, __ATOMIC_RELAXED));
+}
+
+static inline void ring_push_free(struct ring_head *h, uint32_t i)
+{
+	uint64_t top = __atomic_load_n(&h->free, __ATOMIC_RELAXED), n;
+
+	do {
+		ring_desc(h, i)->next = (uint32_t)top;
+		n = ((top >> 32) + 1) << 32 | (i + 1);
+	} while (!__atomic_compare_exchange_n(&h->free, &top, n, true, __ATOMIC_RELEASE, __ATOMIC_RELAXED));
+}
+
+static inline uint32_t ring_pop_free(struct ring_head *h) /* index or RING_NONE */
+{
+	uint64_t top = __atomic_load_n(&h->free, __ATOMIC_ACQUIRE), n;
+
+	do {
+		if (!(uint32_t)top)
+			return RING_NONE;
+		n = ((top >> 32) + 1) << 32 | ring_desc(h, (uint32_t)top - 1)->next;
+	} while (!__atomic_compare_exchange_n(&h->free, &top, n, true, __ATOMIC_ACQUIRE, __ATOMIC_ACQUIRE));
+	return (uint32_t)top - 1;
+}
 
 #endif

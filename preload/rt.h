@@ -21,7 +21,7 @@
 #define RT_PATH 1024
 #define RT_PAGE 4096ull
 #define RT_NMOD 1024
-#define RT_NCHILD 4 /* nesting depth of vfork children */
+#define RT_PRIVATE (128ull << 10) /* of each thread: its runtime stack, what is below it */
 #define RT_ARENA (32ull << 20)
 #define RT_WINDOW (256u << 10) /* text patched at a time */
 
@@ -44,14 +44,25 @@ struct rt_sigview {
 	uint32_t ours; /* the kernel has the runtime's handler instead */
 };
 
+/* One page of the ring. */
 struct rt_tcb {
-	struct tcb t;
-	struct rt_regs sv;
-	uint32_t level; /* 0: the traced thread, n: vfork child at depth n, its log is thrown away */
-	uint64_t chunk; /* base of the current chunk */
-	uint64_t lp0; /* log pointer at entry of the last slow system call */
-	struct rt_sigview *sig; /* [65]; a vfork child has a copy, as the kernel has */
-	struct rt_sigview *sig_own;
+	union {
+		struct {
+			struct tcb t;
+			struct rt_regs sv;
+			struct rt_tcb *child; /* of what the system call is about to make */
+			uint32_t child_how, child_proc, child_uid; /* RUN_START_*; its ring_proc */
+			uint32_t born; /* RUN_START_*, 0: as a thread of its process */
+			uint32_t vm; /* its process runs in another's memory */
+			uint64_t parent_rsp; /* of who made it */
+			uint64_t chunk; /* where its part of the current chunk begins */
+			uint64_t lp0; /* log pointer at entry of the last slow system call */
+			struct rt_sigview *sig; /* [65]; a vfork child has a copy, as the kernel has */
+			struct rt_sigview *sig_own; /* in its private memory */
+		};
+		uint8_t room[RING_THREAD_OFF];
+	};
+	struct ring_thread th;
 };
 
 struct rt_module {
@@ -95,8 +106,11 @@ struct rt {
 	uint64_t arena, arena_top, arena_end;
 	uint64_t next; /* next free address of ours */
 	struct ring_head *ring;
-	struct rt_tcb *tcb; /* of the traced thread */
-	struct rt_tcb *child[RT_NCHILD];
+	uint64_t private; /* RT_PRIVATE bytes for each TCB */
+	struct rt_tcb *main; /* of the first thread */
+	bool shared; /* a process that we do not wait for runs in our memory, or did */
+	uint32_t lock; /* futex: what all threads share, below */
+	uint64_t stack_lo, stack_hi; /* the first thread's stack */
 	struct rt_module *mod;
 	uint32_t nmod, nindex;
 	uint32_t next_id; /* behind the mark ids given last */
@@ -104,9 +118,6 @@ struct rt {
 };
 extern struct rt rt;
 extern struct rt_regs rt_out; /* state to leave the runtime with at a stop: private memory */
-extern uint32_t rt_rec_kind; /* RT_REC_*: a child appears at the next real system call */
-extern uint64_t rt_rec_tcb, rt_rec_rsp;
-extern struct rt_sigview *rt_rec_sig;
 
 /* rt_lib.c */
 void *memcpy(void *d, const void *s, size_t n);
@@ -129,6 +140,9 @@ const char *rt_strerror(long err);
 void *rt_alloc(size_t n); /* from the arena, zeroed, never freed; NULL when it is used up */
 bool rt_dirname(char *path); /* cut at the last slash; false if there is none */
 void rt_take_xfsz(void);
+/* around what all threads share: modules, the arena, signal handlers. Held across fork */
+void rt_lock(void);
+void rt_unlock(void);
 int rt_write_all(int fd, const void *p, size_t n); /* 0 or -errno */
 /* memcpy from and to memory of the program, by the kernel and without faults. 0 or -errno (a filter of system
  * calls may refuse): copy it yourself then */
@@ -156,8 +170,10 @@ uint64_t rt_place_near(uint64_t lo, uint64_t hi, uint64_t size);
 int rt_env(char **envp);
 bool rt_env_oracle(char **envp);
 
-/* rt_limit.c: 0, or -1 after saying why */
+/* rt_limit.c: 0, or -1 after saying why; bytes of address space, of a file */
 int rt_limit(void);
+uint64_t rt_limit_space(void);
+uint64_t rt_limit_file(void);
 
 /* rt_dir.c */
 int rt_dir_open(void);
@@ -213,21 +229,34 @@ struct rt_module *rt_mod_at_copy(uint64_t addr);
 /* rt_ring.c */
 int rt_ring_open(void);
 int rt_ring_ready(void); /* the collector is; 0, or -errno after saying why */
-void rt_ring_wait_done(void);
+void rt_ring_wait_done(struct ring_proc *p);
 void rt_ring_kick(void);
 bool rt_ring_dead(void);
 uint64_t rt_ring_pos(const struct rt_tcb *t, uint64_t lp); /* stream position */
 bool rt_in_ring(uint64_t addr);
+bool rt_chunk_take(struct rt_tcb *t, uint64_t first);
+void rt_chunk_give(struct rt_tcb *t, uint32_t kind); /* enum ring_kind */
+struct ring_desc *rt_chunk_desc(const struct rt_tcb *t);
+int rt_ring_message(uint32_t kind, const void *p, uint32_t n); /* kind: enum ring_kind */
 void rt_mark(struct rt_tcb *t, uint32_t kind, uint32_t id, uint64_t arg);
+void rt_log(struct rt_tcb *t, const void *from, uint64_t n);
 int rt_chunk_full(struct rt_tcb *t);
+
+/* rt_thread.c */
+struct ring_proc *rt_proc(const struct rt_tcb *t);
+struct rt_tcb *rt_thread_first(void);
+struct rt_tcb *rt_thread_new(struct rt_tcb *t, uint32_t how);
+void rt_thread_drop(struct rt_tcb *t);
+uint32_t rt_thread_end(struct rt_tcb *t);
+void rt_born(struct rt_tcb *t);
 
 /* rt_start.c */
 int rt_start_write(const uint64_t *regs);
 
 /* rt_stop.c */
-void rt_stop(uint32_t reason, const struct run_stop_state *st);
+bool rt_stop_here(struct rt_tcb *t, uint32_t reason);
+void rt_stop(struct rt_tcb *t, uint32_t reason, const struct run_stop_state *st);
 int rt_stop_leave(struct rt_tcb *t, uint32_t reason, uint64_t rip);
-void rt_fork_child(void);
 
 /* rt_xlat.c: the program's state from the state at an interruption. *st->rip etc. filled */
 struct rt_where {
@@ -240,18 +269,20 @@ uint64_t rt_rflags(uint64_t rflags, uint64_t lahf);
 
 /* rt_sig.c */
 int rt_sig_init(void);
+bool rt_sig_handled(void);
 void rt_sig_restore(struct rt_sigview *sig);
 long rt_sig_action(struct rt_tcb *t, long sig, uint64_t act, uint64_t old, uint64_t size);
 
 /* rt_hook.c */
 int rt_syscall(struct rt_tcb *t);
+void rt_result(const struct rt_tcb *t, uint64_t *gpr, uint64_t r); /* registers after a call */
 int rt_syscall_post(struct rt_tcb *t);
 
 /* rt_entry.S */
 extern char rt_full_entry[], rt_full_saved[], rt_full_end[];
 extern char rt_sys_entry[], rt_sys_nr[], rt_sys_flags[], rt_sys_after[], rt_sys_end[];
 extern char rt_slow_entry[], rt_slow_saved[], rt_real_after[], rt_real_done[], rt_finish[], rt_finish_end[];
-extern char rt_child[], rt_child_end[], rt_text_lo[], rt_text_hi[];
+extern char rt_text_lo[], rt_text_hi[];
 extern char rt_sig_entry[], rt_restorer[], rt_stack_top[];
 
 #endif

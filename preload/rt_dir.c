@@ -175,8 +175,8 @@ static int expand(char *to)
 
 static int make_run(void)
 {
-	static const char start[] = "{ \"format\": \"ptrace-run\", \"version\": 1, \"complete\": false }\n";
-	char old[RT_PATH], json[RT_PATH];
+	char old[RT_PATH], json[RT_PATH], start[100];
+	struct rt_str text = rt_str(start, sizeof(start));
 	int r = expand(rt.run);
 	long fd;
 
@@ -205,7 +205,10 @@ static int make_run(void)
 	fd = rt_open(json, O_WRONLY | O_CREAT | O_TRUNC, 0666);
 	if (rt_err(fd))
 		return (int)fd;
-	r = rt_write_all((int)fd, start, sizeof(start) - 1);
+	rt_put(&text, "{ \"format\": \"ptrace-run\", \"version\": ");
+	rt_putu(&text, RUN_VERSION);
+	rt_put(&text, ", \"complete\": false }\n");
+	r = rt_write_all((int)fd, start, text.n);
 	rt_close((int)fd);
 	return r;
 }

@@ -8,7 +8,8 @@
  *   copy ──▶ rt_sys_entry: ordinary call ─────────▶ mark ─▶ tcb.resume
  *                 └─▶ rt_slow_entry ──▶ rt_syscall() ─┬─▶ rt_finish ─▶ tcb.resume
  *                                                     ├─▶ rt_real: the call itself ─▶ rt_syscall_post()
- *                                                     │        └─▶ rt_child (fork, vfork)
+ *                                                     ├─▶ rt_clone: the same; a child ─▶ rt_born() ─▶ rt_finish
+ *                                                     ├─▶ rt_exit
  *                                                     └─▶ rt_leave ─▶ original text
  *   kernel ──▶ rt_sig_entry ──▶ rt_signal() ──▶ the program's handler, or back through sigreturn
  *
@@ -206,6 +207,10 @@ label rt_slow_saved
 	call_c rt_syscall
 3:	cmp $RT_DO_REAL, %eax
 	je rt_real
+	cmp $RT_DO_CLONE, %eax
+	je rt_clone
+	cmp $RT_DO_EXIT, %eax
+	je rt_exit
 	ja rt_leave
 label rt_finish
 	unblock_signals
@@ -218,42 +223,41 @@ rt_real:
 	load_all
 	syscall
 label rt_real_after
-	test %rax, %rax
-	jnz 4f
-	cmpl $RT_REC_NONE, rt_rec_kind(%rip)
-	jne rt_child
-4:	mov %rax, SV(R_RAX)
+	mov %rax, SV(R_RAX)
 label rt_real_done
 	block_signals
 	call_c rt_syscall_post
 	jmp 3b
 
-/* A new process. Its registers are in the saved set; only rsp may differ (a new stack). The TCB
- * that gs names is the parent's and must not be written. */
-label rt_child
-	mov %rsp, rt_rec_rsp(%rip)
-	cmpl $RT_REC_VFORK, rt_rec_kind(%rip)
-	je 5f
-	mov $NR_RT_SIGPROCMASK, %eax
-	mov $SIG_SETMASK, %edi
-	lea rt_allmask(%rip), %rsi
-	lea OUT(R_MASK), %rdx
-	mov $8, %r10d
+/* Signals stay blocked, so that no handler finds the registers of one thread and gs of another. The child has
+ * the parent's gs, whose TCB it must not touch; its own is in r12, which is no argument of any call that
+ * gets here. Its registers are in its TCB but for rsp, which may be a new stack's. */
+rt_clone:
+	mov SV(R_RSP), %rsp
+	load_all
+	mov %gs:T_CHILD, %r12
 	syscall
-	lea rt_stack_top(%rip), %rsp
-	pushfq
-	cld
-	call rt_fork_child
-	popfq
-	jmp rt_leave
+	test %rax, %rax
+	jz 5f
+	mov %rax, SV(R_RAX)
+	call_c rt_syscall_post
+	jmp 3b
 5:	mov $NR_ARCH_PRCTL, %eax
 	mov $ARCH_SET_GS, %edi
-	mov rt_rec_tcb(%rip), %rsi
+	mov %r12, %rsi
 	syscall
 	mov %rsp, SV(R_RSP)
-	load_all
-	jmp *%gs:T_RESUME
-label rt_child_end
+	call_c rt_born
+	jmp rt_finish
+
+/* The TCB, and with it the runtime's stack, may be another thread's as soon as it is marked free. */
+rt_exit:
+	mov SV(R_NR), %rax
+	mov SV(R_RDI), %rdi
+	mov %gs:T_SELF, %rdx
+	movl $0, T_LIFE(%rdx)
+	syscall
+	hlt
 
 /* The program goes on in its original text, untraced. Nothing here depends on gs. */
 label rt_leave
@@ -324,7 +328,7 @@ label rt_stack_top
 	.skip 32768
 rt_sigstack_top:
 	.skip 64
-	.hidden rt_out, rt_rec_kind, rt_rec_tcb, rt_rec_rsp, rt_special
-	.hidden rt_init, rt_chunk_full, rt_syscall, rt_syscall_post, rt_fork_child, rt_signal
+	.hidden rt_out, rt_special
+	.hidden rt_init, rt_chunk_full, rt_syscall, rt_syscall_post, rt_born, rt_signal
 
 	.section .note.GNU-stack, "", @progbits

@@ -82,7 +82,7 @@ static int env_ring(void)
 		return 0;
 	for (; *p >= '0' && *p <= '9' && n < 1000; p++)
 		n = n * 10 + (*p - '0');
-	if (*p || n < 2 || n > RING_MAX)
+	if (*p || n < 2 || n > RING_SPARE)
 		return refuse("PTRACE_RING", v, "use a number of chunks from 2 to 64");
 	rt.nchunks = n;
 	return 0;

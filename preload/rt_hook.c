@@ -26,7 +26,7 @@ static long call(const struct rt_tcb *t)
 	return rt_sc6(t->sv.nr, g[RDI], g[RSI], g[RDX], g[R10], g[R8], g[R9]);
 }
 
-static void result(struct rt_tcb *t, uint64_t *gpr, uint64_t r)
+void rt_result(const struct rt_tcb *t, uint64_t *gpr, uint64_t r)
 {
 	gpr[RAX] = r;
 	gpr[RCX] = t->t.target; /* as the instruction leaves them: SDM Vol. 2, SYSCALL */
@@ -35,15 +35,19 @@ static void result(struct rt_tcb *t, uint64_t *gpr, uint64_t r)
 
 static int finish(struct rt_tcb *t, long r)
 {
-	result(t, t->sv.gpr, r);
+	rt_result(t, t->sv.gpr, r);
 	rt_mark(t, RUN_MARK_SYSCALL, (uint32_t)t->sv.nr, r);
 	t->sv.gpr[R15] = t->t.lp;
 	return RT_DO_FINISH;
 }
 
+/* The trace ends before the call, which the program then executes in its original text; or, where that is
+ * impossible because others are in the copies, too, only what is logged ends. */
 static int stop_before(struct rt_tcb *t, uint32_t reason)
 {
-	return rt_stop_leave(t, reason, t->t.target - 2);
+	if (rt_stop_here(t, reason))
+		return rt_stop_leave(t, reason, t->t.target - 2);
+	return finish(t, call(t));
 }
 
 static void event(struct rt_tcb *t, uint32_t ev, uint64_t arg)
@@ -82,10 +86,10 @@ static int do_mmap(struct rt_tcb *t)
 	if (high(g[RDI]))
 		return stop_before(t, RUN_STOP_UNSUPPORTED);
 
-	if ((g[R10] & MAP_FIXED) && !(g[R10] & 0x100000) && t->level && rt_mod_text(g[RDI], g[RSI]))
+	if ((g[R10] & MAP_FIXED) && !(g[R10] & 0x100000) && t->vm && rt_mod_text(g[RDI], g[RSI]))
 		return stop_before(t, RUN_STOP_UNSUPPORTED);
 	r = call(t);
-	if (!rt_err(r) && !t->level) {
+	if (!rt_err(r) && !t->vm) {
 		if (g[R10] & MAP_FIXED)
 			unmapped(t, r, g[RSI]);
 		if ((g[RDX] & PROT_EXEC) && !(g[R10] & MAP_ANONYMOUS))
@@ -103,7 +107,7 @@ static int do_mprotect(struct rt_tcb *t)
 	if ((g[RDX] & PROT_WRITE) && rt_mod_text(g[RDI], g[RSI]))
 		return stop_before(t, RUN_STOP_UNSUPPORTED);
 	r = call(t);
-	if (!rt_err(r) && (g[RDX] & PROT_EXEC) && !t->level)
+	if (!rt_err(r) && (g[RDX] & PROT_EXEC) && !t->vm)
 		executable(t, g[RDI], g[RSI]);
 	return finish(t, r);
 }
@@ -113,84 +117,85 @@ static int do_munmap(struct rt_tcb *t)
 	const uint64_t *g = t->sv.gpr;
 	long r;
 
-	if (t->level && rt_mod_text(g[RDI], g[RSI]))
+	if (t->vm && rt_mod_text(g[RDI], g[RSI]))
 		return stop_before(t, RUN_STOP_UNSUPPORTED);
 	r = call(t);
-	if (!rt_err(r) && !t->level)
+	if (!rt_err(r) && !t->vm)
 		unmapped(t, g[RDI], g[RSI]);
 	return finish(t, r);
 }
 
 static int do_exit(struct rt_tcb *t)
 {
-	if (!t->level) {
-		event(t, RUN_EV_EXIT, t->sv.gpr[RDI]);
-		rt.ring->exit_code = (uint32_t)t->sv.gpr[RDI];
-		__atomic_store_n(&rt.ring->state, RING_EXIT, __ATOMIC_RELEASE);
-		rt_ring_wait_done();
+	struct ring_proc *p = rt_proc(t);
+	uint32_t left;
+
+	event(t, RUN_EV_EXIT, t->sv.gpr[RDI]);
+	left = rt_thread_end(t);
+	if (t->sv.nr != __NR_exit_group && left)
+		return RT_DO_EXIT;
+	if (__atomic_load_n(&p->state, __ATOMIC_RELAXED) != RING_STOP) {
+		p->exit_code = (uint32_t)t->sv.gpr[RDI];
+		__atomic_store_n(&p->state, RING_EXIT, __ATOMIC_RELEASE);
 	}
-	return RT_DO_REAL;
+	if (left)
+		rt_ring_kick(); /* the others run until the kernel ends them */
+	else
+		rt_ring_wait_done(p);
+	return RT_DO_EXIT;
 }
 
 static int do_exec(struct rt_tcb *t)
 {
-	if (!t->level) {
-		event(t, RUN_EV_EXEC, 0);
-		__atomic_store_n(&rt.ring->state, RING_EXEC, __ATOMIC_RELEASE);
+	uint32_t run = RING_RUN;
+
+	event(t, RUN_EV_EXEC, 0);
+	if (__atomic_compare_exchange_n(&rt_proc(t)->state, &run, RING_EXEC, false, __ATOMIC_RELEASE,
+					__ATOMIC_RELAXED))
 		rt_ring_kick();
-	}
 	return RT_DO_REAL;
 }
 
-/* the child runs on a TCB of its own, its log is thrown away */
-static int vfork_child(struct rt_tcb *t, uint64_t flags)
+static bool clone_flags(const struct rt_tcb *t, uint64_t *flags)
 {
-	struct rt_tcb *c;
-
-	if (t->level == RT_NCHILD)
-		return stop_before(t, RUN_STOP_UNSUPPORTED);
-	c = rt.child[t->level];
-	c->t.lp = c->chunk;
-	c->t.r15 = t->t.r15;
-	c->t.expect = t->t.expect;
-	c->t.resume = t->t.resume;
-	c->t.target = t->t.target;
-	c->sv = t->sv;
-	c->sig = t->sig;
-	if (!(flags & CLONE_SIGHAND))
-		c->sig = memcpy(c->sig_own, t->sig, sizeof(rt.sig));
-	finish(c, 0);
-	rt_rec_tcb = (uint64_t)c;
-	rt_rec_kind = RT_REC_VFORK;
-	return RT_DO_REAL;
+	*flags = t->sv.gpr[RDI];
+	if (t->sv.nr == __NR_fork)
+		*flags = 0;
+	if (t->sv.nr == __NR_vfork)
+		*flags = CLONE_VM | CLONE_VFORK;
+	/* through the kernel: the pointer may be bad. Then, and where this call is forbidden, we do not know what
+	 * comes */
+	return t->sv.nr != CLONE3_NR || !rt_copy_out(flags, t->sv.gpr[RDI], sizeof(*flags));
 }
 
 static int do_clone(struct rt_tcb *t)
 {
-	uint64_t flags = t->sv.gpr[RDI];
+	uint64_t flags;
+	uint32_t how = 0;
 
-	if (t->sv.nr == __NR_fork)
-		flags = 0;
-	if (t->sv.nr == __NR_vfork)
-		flags = CLONE_VM | CLONE_VFORK;
-	if (t->sv.nr == CLONE3_NR) {
-		/* through the kernel: the pointer may be bad. Then, and where this call is forbidden, we do not
-		 * know what comes: stop */
-		if (rt_copy_out(&flags, t->sv.gpr[RDI], sizeof(flags)))
-			return stop_before(t, RUN_STOP_UNSUPPORTED);
-	}
-	if (!(flags & CLONE_VM)) {
-		rt_out = t->sv;
-		result(t, rt_out.gpr, 0);
-		rt_out.gpr[R15] = t->t.r15;
-		rt_out.rip = t->t.target;
-		rt_rec_sig = t->sig;
-		rt_rec_kind = RT_REC_FORK;
-		return RT_DO_REAL;
-	}
-	if ((flags & CLONE_VFORK) && !(flags & CLONE_THREAD))
-		return vfork_child(t, flags);
-	return stop_before(t, RUN_STOP_THREAD);
+	if (!clone_flags(t, &flags))
+		return t->sv.gpr[RDI] ? stop_before(t, RUN_STOP_UNSUPPORTED) : finish(t, call(t));
+	if (!(flags & CLONE_VM))
+		how = RUN_START_FORK;
+	else if (!(flags & CLONE_THREAD))
+		how = flags & CLONE_VFORK ? RUN_START_VFORK : RUN_START_VM;
+	if (!how && rt_sig_handled())
+		return stop_before(t, RUN_STOP_THREAD); /* a signal stops the trace, which takes one thread */
+	t->child = rt_thread_new(t, how);
+	if (!t->child)
+		return finish(t, -EAGAIN); /* as when the kernel has no room for more */
+	if ((flags & CLONE_VM) && !(flags & CLONE_SIGHAND)) /* the kernel copies its table, too */
+		t->child->sig = memcpy(t->child->sig_own, t->sig, sizeof(rt.sig));
+	else if (flags & CLONE_VM)
+		t->child->sig = t->sig;
+	t->child_how = how;
+	t->child_proc = t->child->th.proc;
+	t->child_uid = rt_proc(t->child)->uid;
+	if (how == RUN_START_VM)
+		rt.shared = true;
+	if (how == RUN_START_FORK)
+		rt_lock(); /* whole in the child's memory: rt_born() */
+	return RT_DO_CLONE;
 }
 
 static int do_arch_prctl(struct rt_tcb *t)
@@ -208,26 +213,48 @@ static int do_arch_prctl(struct rt_tcb *t)
 	return finish(t, r);
 }
 
-int rt_syscall(struct rt_tcb *t)
+/* calls that look at or change what all threads share */
+static int locked(struct rt_tcb *t, int (*fn)(struct rt_tcb *))
+{
+	int r;
+
+	rt_lock();
+	r = fn(t);
+	rt_unlock();
+	return r;
+}
+
+static int do_sigaction(struct rt_tcb *t)
 {
 	const uint64_t *g = t->sv.gpr;
 
+	return finish(t, rt_sig_action(t, (long)(int)g[RDI], g[RSI], g[RDX], g[R10]));
+}
+
+static int do_mremap(struct rt_tcb *t)
+{
+	const uint64_t *g = t->sv.gpr;
+
+	if (rt_mod_text(g[RDI], g[RSI]) || ((g[R10] & 2 /* MREMAP_FIXED */) && high(g[R8])))
+		return stop_before(t, RUN_STOP_UNSUPPORTED);
+	return finish(t, call(t));
+}
+
+int rt_syscall(struct rt_tcb *t)
+{
 	t->lp0 = t->t.lp;
-	rt_rec_kind = RT_REC_NONE;
 	switch (t->sv.nr) {
 	case __NR_mmap:
-		return do_mmap(t);
+		return locked(t, do_mmap);
 	case __NR_mprotect:
 	case __NR_pkey_mprotect:
-		return do_mprotect(t);
+		return locked(t, do_mprotect);
 	case __NR_munmap:
-		return do_munmap(t);
+		return locked(t, do_munmap);
 	case __NR_mremap:
-		if (rt_mod_text(g[RDI], g[RSI]) || ((g[R10] & 2 /* MREMAP_FIXED */) && high(g[R8])))
-			return stop_before(t, RUN_STOP_UNSUPPORTED);
-		break;
+		return locked(t, do_mremap);
 	case __NR_rt_sigaction:
-		return finish(t, rt_sig_action(t, (long)(int)g[RDI], g[RSI], g[RDX], g[R10]));
+		return locked(t, do_sigaction);
 	case __NR_exit:
 	case __NR_exit_group:
 		return do_exit(t);
@@ -245,18 +272,31 @@ int rt_syscall(struct rt_tcb *t)
 	return finish(t, call(t));
 }
 
+/* The parent: there is a child, or there is none. One that there is may have come to its end, its TCB and
+ * its ring_proc be another's. */
+static void after_clone(struct rt_tcb *t, long r)
+{
+	struct ring_proc *p = ring_proc(rt.ring, t->child_proc);
+
+	if (t->child_how == RUN_START_FORK)
+		rt_unlock();
+	if (rt_err(r))
+		rt_thread_drop(t->child);
+	else if (t->child_how && p->uid == t->child_uid)
+		p->pid = (uint32_t)r;
+	t->child = NULL;
+}
+
 /* after a call that was executed by the assembly, its result in the saved rax */
 int rt_syscall_post(struct rt_tcb *t)
 {
 	long r = t->sv.gpr[RAX];
+	uint32_t exec = RING_EXEC;
 
-	rt_rec_kind = RT_REC_NONE;
-	if (rt.stopped) { /* by a vfork child: its memory is ours */
-		rt_sig_restore(t->sig);
-		result(t, t->sv.gpr, r);
-		return rt_stop_leave(t, RUN_STOP_NONE, t->t.target);
-	}
-	if (!t->level && (t->sv.nr == __NR_execve || t->sv.nr == __NR_execveat))
-		__atomic_store_n(&rt.ring->state, RING_RUN, __ATOMIC_RELEASE);
+	if (t->child)
+		after_clone(t, r);
+	else if (t->sv.nr == __NR_execve || t->sv.nr == __NR_execveat)
+		__atomic_compare_exchange_n(&rt_proc(t)->state, &exec, RING_RUN, false, __ATOMIC_RELEASE,
+					    __ATOMIC_RELAXED);
 	return finish(t, r);
 }

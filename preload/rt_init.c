@@ -76,9 +76,9 @@ static void give_up(const char *what, const char *why, const char *then)
 {
 	rt_unapply_all();
 	rt.stopped = true;
-	rt.ring->stop_reason = RUN_STOP_UNSUPPORTED;
-	__atomic_store_n(&rt.ring->state, RING_STOP, __ATOMIC_RELEASE);
-	rt_ring_wait_done();
+	rt_proc(rt.main)->stop_reason = RUN_STOP_UNSUPPORTED;
+	__atomic_store_n(&rt_proc(rt.main)->state, RING_STOP, __ATOMIC_RELEASE);
+	rt_ring_wait_done(rt_proc(rt.main));
 	rt_say(what, why, then, NULL);
 }
 
@@ -129,8 +129,8 @@ static void start(char **envp, const uint64_t *regs)
 	if (rt_env(envp) || find_tools() || begin(regs))
 		return;
 	rt_sig_init();
-	rt.tcb->t.r15 = regs[R15];
-	if (rt_err(rt_sc(__NR_arch_prctl, 0x1001 /* ARCH_SET_GS */, rt.tcb))) {
+	rt.main->t.r15 = regs[R15];
+	if (rt_err(rt_sc(__NR_arch_prctl, 0x1001 /* ARCH_SET_GS */, rt.main))) {
 		give_up("cannot set the gs base: ", rt_strerror(-EPERM), "; running untraced");
 		rt_sig_restore(rt.sig);
 		return;

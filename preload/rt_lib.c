@@ -200,6 +200,23 @@ void rt_take_xfsz(void)
 	rt_sc(__NR_rt_sigtimedwait, &set, 0, &now, 8);
 }
 
+/* 0 free, 1 held, 2 held and waited for. Signals are blocked here, so the holder is running and not us */
+void rt_lock(void)
+{
+	uint32_t is = 0;
+
+	if (__atomic_compare_exchange_n(&rt.lock, &is, 1, false, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED))
+		return;
+	while (__atomic_exchange_n(&rt.lock, 2, __ATOMIC_ACQUIRE))
+		rt_futex_wait(&rt.lock, 2, 100);
+}
+
+void rt_unlock(void)
+{
+	if (__atomic_exchange_n(&rt.lock, 0, __ATOMIC_RELEASE) == 2)
+		rt_futex_wake(&rt.lock);
+}
+
 int rt_write_all(int fd, const void *p, size_t n)
 {
 	const uint8_t *b = p;

@@ -9,6 +9,7 @@
 
 #define LIMIT_AS 9 /* asm-generic/resource.h; its header and the kernel's rlim types do not mix here */
 #define LIMIT_DATA 2
+#define LIMIT_FSIZE 1
 #define SPACE_MIN (4ull << 30)
 #define DATA_MIN (1ull << 30)
 
@@ -19,6 +20,16 @@ static uint64_t limit(int which)
 	if (rt_err(rt_sc(__NR_prlimit64, 0, which, 0, lim)))
 		return ~0ull;
 	return lim[0];
+}
+
+uint64_t rt_limit_space(void)
+{
+	return limit(LIMIT_AS);
+}
+
+uint64_t rt_limit_file(void)
+{
+	return limit(LIMIT_FSIZE);
 }
 
 static int refuse(const char *what, uint64_t is, const char *raise)

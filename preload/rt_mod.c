@@ -93,6 +93,8 @@ static int record(const struct rt_module *m, uint32_t kind, uint32_t index)
 	r->path_len = n;
 	memcpy(r + 1, m->path, n);
 	r->xxh3 = rt_xxh3(r, r->size);
+	if (rt.active) /* what has become of the path, of us, of our rights? */
+		return rt_ring_message(RING_MODULES, r, r->size);
 	rt_dir_path(path, rt.proc, "modules.bin");
 	fd = rt_open(path, O_WRONLY | O_CREAT | O_APPEND, 0666);
 	if (rt_err(fd))

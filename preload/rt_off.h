@@ -23,6 +23,9 @@
 #define R_MASK 0x90 /* the program's signal mask while the runtime blocks all */
 #define R_NR 0x98 /* system call number */
 
+#define T_CHILD 0x120 /* TCB of what the system call is about to make */
+#define T_LIFE 0xfc0 /* struct ring_thread (ring.h) */
+
 #define R_RAX 0x00
 #define R_RCX 0x08
 #define R_RDX 0x10
@@ -43,11 +46,11 @@
 /* what the C side of the system call hook tells the assembly to do */
 #define RT_DO_FINISH 0 /* all done, the result is in the saved rax */
 #define RT_DO_REAL 1 /* execute the call with the program's own registers and mask */
-#define RT_DO_LEAVE 2 /* tracing has stopped: go on in the original text (rt_out) */
-
-#define RT_REC_NONE 0
-#define RT_REC_FORK 1
-#define RT_REC_VFORK 2
+#define RT_DO_CLONE                                                                                          \
+	2 /* execute the call with the program's own registers, every signal blocked: it makes
+                         a thread or a process, whose TCB is in T_CHILD */
+#define RT_DO_EXIT 3 /* execute the call, which does not come back */
+#define RT_DO_LEAVE 4 /* tracing has stopped: go on in the original text (rt_out) */
 
 #define RT_NSYS 512
 

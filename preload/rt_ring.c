@@ -1,109 +1,80 @@
 /* SPDX-License-Identifier: MIT
  *
- * rt_ring.c - the ring of chunks shared with ptrace-collect (ring.h), and marks
+ * rt_ring.c - the memory shared with ptrace-collect (ring.h): made, waited for; its chunks; what is written
+ * into them by the runtime
  *
- * A full chunk is handed over by counting `head` up; the thread then waits until the next
- * chunk is free. Nothing is ever dropped. The collector's death is seen in a robust futex
+ * A full chunk is handed over and another one taken; when there is none the thread waits until
+ * one is free. Nothing is ever dropped. The collector's death is seen in a robust futex
  * (set_robust_list(2)): that works whoever reaps it.
  */
 #include "rt.h"
 
 #define SPINS 2000
+#define MANY 64 /* threads, from where on each gets small chunks only */
+#define SMALL (64u << 10)
 
-_Static_assert(offsetof(struct rt_tcb, sv) == T_SV, "rt_off.h");
-_Static_assert(offsetof(struct tcb, lp) == T_LP && offsetof(struct tcb, r15) == T_R15, "rt_off.h");
-_Static_assert(offsetof(struct tcb, resume) == T_RESUME && offsetof(struct tcb, target) == T_TARGET,
-	       "rt_off.h");
-_Static_assert(offsetof(struct tcb, self) == T_SELF && offsetof(struct tcb, rt_stack) == T_STACK, "rt_off.h");
-_Static_assert(offsetof(struct rt_regs, rip) == R_RIP && offsetof(struct rt_regs, flags) == R_FLAGS,
-	       "rt_off.h");
-_Static_assert(offsetof(struct rt_regs, mask) == R_MASK && offsetof(struct rt_regs, nr) == R_NR, "rt_off.h");
-
-static struct ring_desc *desc(void)
+static uint32_t chunk_of(uint64_t at) /* index of the chunk that holds this address */
 {
-	return &rt.ring->desc[rt.ring->head % rt.ring->nchunks];
-}
-
-static uint64_t chunk_base(uint32_t n)
-{
-	return rt.ring->base + (1ull + n % rt.ring->nchunks) * RUN_CHUNK_SPAN;
+	return (uint32_t)((at - (uint64_t)ring_chunk(rt.ring, 0)) / RUN_CHUNK_SPAN);
 }
 
 bool rt_in_ring(uint64_t addr)
 {
-	if (rt.ring && addr >= rt.ring->base && addr < rt.ring->base + (1ull + rt.nchunks) * RUN_CHUNK_SPAN)
-		return true;
-	for (int i = 0; i < RT_NCHILD; i++)
-		if (rt.child[i] && addr - rt.child[i]->chunk < RUN_CHUNK_SPAN)
-			return true;
-	return false;
+	return rt.ring &&
+	       addr - rt.ring->base < ring_chunk_off(rt.ring->nthreads, rt.ring->nchunks, rt.ring->nchunks);
 }
 
-uint64_t rt_ring_pos(const struct rt_tcb *t, uint64_t lp)
-{
-	return desc()->first + (lp - t->chunk);
-}
-
-static void tcb_init(struct rt_tcb *t, uint64_t chunk, uint64_t stack)
-{
-	t->t.self = (uint64_t)t;
-	t->t.chunk_full = (uint64_t)rt_full_entry;
-	t->t.syscall = (uint64_t)rt_sys_entry;
-	t->t.rt_stack = stack;
-	t->t.lp = t->chunk = chunk;
-	t->sig = rt.sig;
-}
-
-/* TCBs for vfork children: one throw-away chunk each, untouched until needed */
-static int children_init(void)
-{
-	for (uint32_t i = 0; i < RT_NCHILD; i++) {
-		uint64_t c = rt_place_far(RUN_CHUNK_SPAN, RUN_CHUNK_SPAN, -1, PROT_READ | PROT_WRITE,
-					  MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE);
-		struct rt_tcb *t = rt_alloc(sizeof(*t));
-		uint8_t *stack = rt_alloc(65536);
-		struct rt_sigview *sig = rt_alloc(sizeof(rt.sig));
-
-		if (!c || !t || !stack || !sig)
-			return -ENOMEM;
-		tcb_init(t, c, (uint64_t)stack + 65536);
-		t->sig_own = sig;
-		t->level = i + 1;
-		rt.child[i] = t;
-	}
-	return 0;
-}
+/* ---- made and waited for ---- */
 
 /* A fault on the first touch of a page costs more than all the logging in it; not being able to prefault
- * (before Linux 5.14) only costs that. The collector has the pages made ahead of the program. */
+ * (before Linux 5.14) only costs that. The collector has the pages of the first chunks made ahead of the
+ * program. */
 static void populate(uint32_t chunk)
 {
-	rt_sc(__NR_madvise, chunk_base(chunk), RUN_CHUNK_SIZE + RUN_CHUNK_SLACK, MADV_POPULATE_WRITE);
+	rt_sc(__NR_madvise, ring_chunk(rt.ring, chunk), RUN_CHUNK_SIZE + RUN_CHUNK_SLACK,
+	      MADV_POPULATE_WRITE);
+}
+
+/* Address space only: pages come when they are touched. Limits on address space and on files, which count
+ * it all the same, leave room for fewer threads. */
+static uint32_t threads_for_limits(void)
+{
+	const uint64_t each = RUN_CHUNK_SPAN + RING_PAGE + RT_PRIVATE, fixed = rt.nchunks + 2;
+	uint64_t space = rt_limit_space() / 8 / each, file = rt_limit_file() / (RUN_CHUNK_SPAN + RING_PAGE);
+	uint64_t n = RING_THREADS;
+
+	file = file > fixed ? file - fixed : 0;
+	n = space < n ? space : n;
+	n = file < n ? file : n;
+	return n < 2 ? 2 : (uint32_t)n;
 }
 
 static int ring_map(int fd)
 {
-	uint64_t size = (1ull + rt.nchunks) * RUN_CHUNK_SPAN, base;
-	struct ring_head *h;
+	uint32_t nthreads = threads_for_limits(), nchunks = nthreads + rt.nchunks;
+	uint64_t size = ring_chunk_off(nthreads, nchunks, nchunks), base;
 	long r = rt_sc(__NR_ftruncate, fd, size);
+	struct ring_head *h;
 
 	if (r == -EFBIG)
 		rt_take_xfsz();
 	if (rt_err(r))
 		return (int)r;
-	base = rt_place_far(size, RUN_CHUNK_SPAN, fd, PROT_READ | PROT_WRITE, MAP_SHARED);
-	if (!base)
+	base = rt_place_far(size, RUN_CHUNK_SPAN, fd, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE);
+	rt.private = rt_place_far((uint64_t)nthreads * RT_PRIVATE, RT_PAGE, -1, PROT_READ | PROT_WRITE,
+				  MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE);
+	if (!base || !rt.private)
 		return -ENOMEM;
+	rt_sc(__NR_madvise, base, size, 16 /* MADV_DONTDUMP: no part of the program's core */);
 	h = rt.ring = (void *)base;
 	h->magic = RING_MAGIC;
 	h->version = RING_VERSION;
-	h->nchunks = rt.nchunks;
-	h->pid = h->tid = rt.pid;
+	h->nthreads = nthreads;
+	h->nchunks = nchunks;
+	h->spare = rt.nchunks - 1;
 	h->base = base;
-	h->desc[0].tsc_open = rt_tsc();
-	populate(0);
-	rt.tcb = (void *)(base + RING_TCB_OFF);
-	tcb_init(rt.tcb, chunk_base(0), (uint64_t)rt_stack_top);
+	rt.main = rt_thread_first();
+	populate(rt.main->th.chunk);
 	return 0;
 }
 
@@ -128,8 +99,6 @@ int rt_ring_open(void)
 		return (int)fd;
 	}
 	r = ring_map((int)fd);
-	if (!r)
-		r = children_init();
 	if (r)
 		rt_say("cannot map the log: ", rt_strerror(r),
 		       r == -EFBIG ? "; running untraced (raise the limit: ulimit -f)"
@@ -164,13 +133,175 @@ void rt_ring_kick(void)
 	rt_futex_wake(&rt.ring->wake);
 }
 
-void rt_ring_wait_done(void)
+void rt_ring_wait_done(struct ring_proc *p)
 {
 	rt_ring_kick();
-	while (!__atomic_load_n(&rt.ring->done, __ATOMIC_ACQUIRE) && !rt_ring_dead())
-		rt_futex_wait(&rt.ring->done, 0, 100);
+	while (!__atomic_load_n(&p->done, __ATOMIC_ACQUIRE) && !rt_ring_dead())
+		rt_futex_wait(&p->done, 0, 100);
 }
 
+/* ---- chunks ---- */
+
+/* One that was used before, or, up to one for each thread and some more, one that was not. */
+static uint32_t get_chunk(bool *fresh)
+{
+	struct ring_head *h = rt.ring;
+	uint32_t c = ring_pop_free(h), n;
+
+	*fresh = false;
+	if (c != RING_NONE)
+		return c;
+	n = __atomic_load_n(&h->fresh, __ATOMIC_RELAXED);
+	while (n < h->nchunks && n < h->live + h->spare)
+		if (__atomic_compare_exchange_n(&h->fresh, &n, n + 1, true, __ATOMIC_RELAXED,
+						__ATOMIC_RELAXED)) {
+			*fresh = true;
+			return n;
+		}
+	return RING_NONE;
+}
+
+/* RING_NONE when there is no collector that could free one */
+static uint32_t wait_chunk(bool *fresh)
+{
+	struct ring_head *h = rt.ring;
+
+	for (uint32_t i = 0;; i++) {
+		uint32_t freed = __atomic_load_n(&h->freed, __ATOMIC_ACQUIRE), c = get_chunk(fresh);
+
+		if (c != RING_NONE)
+			return c;
+		if (i < SPINS) {
+			__asm__ volatile("pause");
+			continue;
+		}
+		if (rt_ring_dead())
+			return RING_NONE;
+		rt_futex_wait(&h->freed, freed, 100);
+	}
+}
+
+/* t gets a chunk for the bytes of its stream from position first on; false when there is none */
+bool rt_chunk_take(struct rt_tcb *t, uint64_t first)
+{
+	bool fresh, many = rt.ring->live > MANY;
+	uint32_t c = wait_chunk(&fresh);
+	struct ring_desc *d;
+
+	if (c == RING_NONE)
+		return false;
+	if (fresh && first)
+		populate(c); /* this thread writes a lot */
+	d = ring_desc(rt.ring, c);
+	d->proc = t->th.proc;
+	d->tid = t->th.tid;
+	d->uid = t->th.uid;
+	d->first = first;
+	d->start = many ? RUN_CHUNK_SIZE - SMALL : 0;
+	d->bytes = d->ncut = 0;
+	d->tsc_open = rt_tsc();
+	t->chunk = (uint64_t)ring_chunk(rt.ring, c) + d->start;
+	t->t.lp = t->chunk;
+	__atomic_store_n(&t->th.chunk, c, __ATOMIC_RELEASE);
+	return true;
+}
+
+struct ring_desc *rt_chunk_desc(const struct rt_tcb *t)
+{
+	return ring_desc(rt.ring, t->th.chunk);
+}
+
+/* what t has written goes to the collector; t has no chunk then */
+void rt_chunk_give(struct rt_tcb *t, uint32_t kind)
+{
+	uint32_t c = t->th.chunk;
+	struct ring_desc *d = ring_desc(rt.ring, c);
+
+	d->kind = kind;
+	d->tid = t->th.tid;
+	d->bytes = (uint32_t)(t->t.lp - t->chunk);
+	d->tsc_close = rt_tsc();
+	ring_push_full(rt.ring, c);
+	__atomic_store_n(&t->th.chunk, RING_NONE, __ATOMIC_RELEASE);
+	rt_ring_kick();
+}
+
+/* to the collector, for this process, in a chunk of its own. 0 or -errno */
+int rt_ring_message(uint32_t kind, const void *p, uint32_t n)
+{
+	bool fresh;
+	uint32_t c = wait_chunk(&fresh);
+	struct ring_desc *d;
+
+	if (c == RING_NONE)
+		return -EPIPE;
+	d = ring_desc(rt.ring, c);
+	d->kind = kind;
+	d->proc = rt.main->th.proc;
+	d->start = d->ncut = 0;
+	d->bytes = n;
+	memcpy(ring_chunk(rt.ring, c), p, n);
+	ring_push_full(rt.ring, c);
+	rt_ring_kick();
+	return 0;
+}
+
+/* From here on t's log is thrown away: it goes round in the chunk it has. The collector has taken what
+ * was in it. */
+static void throw_away(struct rt_tcb *t)
+{
+	struct ring_proc *p = rt_proc(t);
+	uint32_t run = RING_RUN;
+
+	/* stopped by a process that shares our memory, perhaps */
+	if (__atomic_compare_exchange_n(&p->state, &run, RING_STOP, false, __ATOMIC_RELEASE,
+					__ATOMIC_RELAXED))
+		p->stop_reason = RUN_STOP_UNSUPPORTED;
+	rt_ring_wait_done(p);
+	t->t.lp = t->chunk;
+	rt_chunk_desc(t)->ncut = 0;
+}
+
+/* 0, or an enum run_stop: t cannot go on logging, and keeps its chunk */
+static int next_chunk(struct rt_tcb *t)
+{
+	struct ring_head *h = rt.ring;
+	uint32_t c = t->th.chunk;
+	struct ring_desc *d = ring_desc(h, c);
+	uint64_t next = d->first + (t->t.lp - t->chunk);
+
+	if (rt.stopped) {
+		throw_away(t);
+		return 0;
+	}
+	if (h->error || rt_ring_dead())
+		return h->error ? RUN_STOP_SPACE : RUN_STOP_COLLECTOR;
+	rt_chunk_give(t, RING_LOG);
+	if (rt_chunk_take(t, next))
+		return 0;
+	t->th.chunk = c; /* as it was: nobody will look at it */
+	return RUN_STOP_COLLECTOR;
+}
+
+/* the chunk is full: 0 to go on at tcb.resume with a new log pointer, RT_DO_LEAVE */
+int rt_chunk_full(struct rt_tcb *t)
+{
+	int why = next_chunk(t);
+
+	if (why && rt_stop_here(t, (uint32_t)why))
+		return rt_stop_leave(t, (uint32_t)why, 0);
+	t->sv.gpr[R15] = t->t.lp;
+	return 0;
+}
+
+/* ---- written by the runtime ---- */
+
+uint64_t rt_ring_pos(const struct rt_tcb *t, uint64_t lp)
+{
+	return rt_chunk_desc(t)->first + (lp - t->chunk);
+}
+
+/* there is room for it behind every position at which a copy leaves for the runtime: RUN_CHUNK_SLACK */
 void rt_mark(struct rt_tcb *t, uint32_t kind, uint32_t id, uint64_t arg)
 {
 	uint8_t *p = (uint8_t *)t->t.lp;
@@ -181,56 +312,23 @@ void rt_mark(struct rt_tcb *t, uint32_t kind, uint32_t id, uint64_t arg)
 	t->t.lp += 12;
 }
 
-static bool wait_free(void)
+/* n bytes into the stream, over as many chunks as it takes */
+void rt_log(struct rt_tcb *t, const void *from, uint64_t n)
 {
-	struct ring_head *h = rt.ring;
+	const uint8_t *p = from;
 
-	for (uint32_t i = 0;; i++) {
-		uint32_t tail = __atomic_load_n(&h->tail, __ATOMIC_ACQUIRE);
+	while (n) {
+		uint64_t lim = (uint64_t)ring_chunk(rt.ring, chunk_of(t->chunk)) + RUN_CHUNK_SIZE, k;
 
-		if (h->head - tail < h->nchunks)
-			return true;
-		if (i < SPINS) {
-			__asm__ volatile("pause");
-			continue;
+		k = t->t.lp < lim ? lim - t->t.lp : 0;
+		k = k < n ? k : n;
+		memcpy((void *)t->t.lp, p, k);
+		t->t.lp += k;
+		p += k;
+		n -= k;
+		if (n && next_chunk(t)) { /* the trace is about to end anyway */
+			rt_stop_here(t, RUN_STOP_COLLECTOR);
+			t->t.lp = t->chunk;
 		}
-		if (rt_ring_dead())
-			return false;
-		rt_futex_wait(&h->tail, tail, 100);
 	}
-}
-
-/* the chunk is full: 0 to go on at tcb.resume with a new log pointer, 1 to leave by rt_out */
-int rt_chunk_full(struct rt_tcb *t)
-{
-	struct ring_head *h = rt.ring;
-	struct ring_desc *d = desc();
-	uint64_t next;
-
-	if (t->level) { /* a vfork child's log is thrown away */
-		t->t.lp = t->sv.gpr[R15] = t->chunk;
-		return 0;
-	}
-	if (rt.stopped || h->error || rt_ring_dead())
-		return rt_stop_leave(t, h->error ? RUN_STOP_SPACE : RUN_STOP_COLLECTOR, 0);
-	d->bytes = t->t.lp - t->chunk;
-	d->tsc_close = rt_tsc();
-	next = d->first + d->bytes;
-	__atomic_add_fetch(&h->head, 1, __ATOMIC_RELEASE);
-	rt_ring_kick();
-	/* meanwhile the published log pointer lies in a chunk that is handed over: the collector takes
-	 * it for a position only when it lies in chunk `head` */
-	if (!wait_free()) {
-		h->head--;
-		return rt_stop_leave(t, RUN_STOP_COLLECTOR, 0);
-	}
-	if (h->head < h->nchunks)
-		populate(h->head);
-	d = desc();
-	d->first = next;
-	d->bytes = 0;
-	d->tsc_open = rt_tsc();
-	t->chunk = chunk_base(h->head);
-	t->t.lp = t->sv.gpr[R15] = t->chunk;
-	return 0;
 }

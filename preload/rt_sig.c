@@ -58,6 +58,14 @@ int rt_sig_init(void)
 	return 0;
 }
 
+bool rt_sig_handled(void)
+{
+	for (int i = 1; i <= 64; i++)
+		if (i != 32 && i != 33 && rt.sig[i].ours && rt.sig[i].act.handler > 1) /* libc's own */
+			return true;
+	return false;
+}
+
 void rt_sig_restore(struct rt_sigview *sig)
 {
 	for (int i = 1; i <= 64; i++) {
@@ -164,12 +172,10 @@ static uint64_t unexpected(int sig, const int *info, uint64_t rip)
 	return 0;
 }
 
-static struct rt_tcb *tcb_now(uint64_t rip)
+static struct rt_tcb *tcb_now(void)
 {
 	struct rt_tcb *t;
 
-	if (within(rip, rt_child, rt_child_end) && rt_rec_kind == RT_REC_VFORK)
-		return (void *)rt_rec_tcb;
 	__asm__ volatile("mov %%gs:%c1, %0" : "=r"(t) : "i"(T_SELF));
 	return t;
 }
@@ -200,16 +206,16 @@ static void interrupt(struct rt_tcb *t, int sig, uint64_t *uc, uint64_t trap)
 			t->t.lp = lp;
 	}
 	put(uc, st.gpr, w.rip, rflags);
-	st.async = !trap && w.where != RUN_STOP_IN_HOOK && !t->level;
+	st.async = !trap && w.where != RUN_STOP_IN_HOOK && !t->vm;
 	st.signo = sig;
 	st.rip = w.rip;
-	st.where = t->level ? RUN_STOP_IN_HOOK : w.where;
+	st.where = t->vm ? RUN_STOP_IN_HOOK : w.where;
 	st.module = w.module;
 	st.copy_off = w.copy_off;
 	st.rflags = rflags;
-	if (trap && !t->level && !rt.stopped)
+	if (trap && !t->vm && !rt.stopped)
 		rt_mark(t, RUN_MARK_EVENT, RUN_EV_UNEXPECTED, trap);
-	rt_stop(trap ? RUN_STOP_UNEXPECTED : RUN_STOP_SIGNAL, &st);
+	rt_stop(t, trap ? RUN_STOP_UNEXPECTED : RUN_STOP_SIGNAL, &st);
 	rt_sig_restore(t->sig);
 }
 
@@ -227,16 +233,9 @@ static uint64_t go(struct rt_sigview *v, int sig, const uint64_t *uc)
 uint64_t rt_signal(int sig, const int *info, uint64_t *uc)
 {
 	uint64_t rip = uc[MC_RIP], trap = unexpected(sig, info, rip);
-	struct rt_tcb *t = tcb_now(rip);
+	struct rt_tcb *t = tcb_now();
 	struct rt_sigview *v = &t->sig[sig];
 
-	if (rt_rec_kind == RT_REC_FORK && rt_getpid() != (long)rt.pid) {
-		/* a fork child that has not stopped yet: it is at rt_real_after or in rt_child */
-		rt_rec_rsp = uc[mc_word[RSP]];
-		rt_fork_child();
-		put(uc, rt_out.gpr, rt_out.rip, rt_rflags(uc[MC_EFLAGS], rt_out.flags));
-		return go(&rt_rec_sig[sig], sig, uc);
-	}
 	if (!trap && v->act.handler == 1 && info[2] <= 0)
 		return 0; /* sent by somebody, and the program ignores it */
 	interrupt(t, sig, uc, trap);

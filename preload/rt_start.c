@@ -146,8 +146,8 @@ int rt_start_write(const uint64_t *regs)
 	memcpy(s->gpr, regs, sizeof(s->gpr));
 	rt_sc(__NR_arch_prctl, 0x1003 /* ARCH_GET_FS */, &s->fsbase);
 	cpu_state(s);
-	s->stack_lo = l.stack_lo;
-	s->stack_hi = l.stack_hi;
+	rt.stack_lo = s->stack_lo = l.stack_lo;
+	rt.stack_hi = s->stack_hi = l.stack_hi;
 	s->tsc = rt_tsc();
 	for (uint32_t i = 0; i < l.n; i++) {
 		if (!(l.r[i].prot & RUN_REGION_DUMPED))

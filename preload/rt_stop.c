@@ -4,40 +4,60 @@
  *
  * The text is restored, the kernel gets the program's own signal handlers back, the collector
  * writes what is in the ring. Nothing can hold a copy address then: return addresses are
- * original ones, and the interrupted position itself is translated. A fork child stops alone,
- * in its private memory, and never touches the shared ring.
+ * original ones, and the interrupted position itself is translated. That takes a thread that is alone in
+ * its memory; of several, all go on in the copies, and what they log is thrown away (rt_ring.c).
  */
 #include "rt.h"
 
 #define ARCH_SET_GS_OP 0x1001
 
 struct rt_regs rt_out;
-uint32_t rt_rec_kind;
-uint64_t rt_rec_tcb, rt_rec_rsp;
-struct rt_sigview *rt_rec_sig;
 
-/* st is complete but for the magic; tcb.lp of the traced thread is its log pointer */
-void rt_stop(uint32_t reason, const struct run_stop_state *st)
+/* st is complete but for the magic; tcb.lp is t's log pointer. What others log from here on is thrown away */
+static void stop(struct rt_tcb *t, uint32_t reason, const struct run_stop_state *st)
 {
-	struct ring_head *h = rt.ring;
-	struct rt_tcb *t = rt.tcb;
+	struct ring_proc *p = rt_proc(t);
+	uint32_t run = RING_RUN;
 
-	if (rt.stopped)
-		return;
 	rt.stopped = true;
-	h->stop = *st;
-	h->stop.magic = RUN_STOP_MAGIC;
-	h->stop.version = RUN_VERSION;
-	h->stop.reason = h->stop_reason = reason;
-	h->stop.lp_pos = rt_ring_pos(t, t->t.lp);
-	h->extra = 0;
+	if (__atomic_load_n(&p->state, __ATOMIC_RELAXED) != run)
+		return;
+	p->stop = *st;
+	p->stop.magic = RUN_STOP_MAGIC;
+	p->stop.version = RUN_VERSION;
+	p->stop.reason = p->stop_reason = reason;
+	p->stop.tid = t->th.tid;
+	p->stop.lp_pos = rt_ring_pos(t, t->t.lp);
+	p->stop_uid = t->th.uid;
+	p->extra = 0;
 	if (!st->async)
 		rt_mark(t, RUN_MARK_EVENT, RUN_EV_STOP, reason);
 	else if (st->where == RUN_STOP_IN_COPY && t->t.lp - t->chunk < RUN_CHUNK_SIZE)
-		h->extra = RUN_CHUNK_SLACK;
+		p->extra = RUN_CHUNK_SLACK;
+	__atomic_compare_exchange_n(&p->state, &run, RING_STOP, false, __ATOMIC_RELEASE, __ATOMIC_RELAXED);
+	rt_ring_wait_done(p);
+}
+
+/* The trace ends. true: t is alone in its memory and must leave for the original text. false: others are in the
+ * copies, too, and nobody can take them out at once, so everybody stays and logs for nothing. */
+bool rt_stop_here(struct rt_tcb *t, uint32_t reason)
+{
+	struct run_stop_state st;
+
+	if (!t->vm && !rt.shared && rt_proc(t)->nlive == 1)
+		return true;
+	memset(&st, 0, sizeof(st));
+	memcpy(st.gpr, t->sv.gpr, sizeof(st.gpr));
+	st.where = RUN_STOP_IN_HOOK;
+	st.rip = t->t.target;
+	stop(t, reason, &st);
+	return false;
+}
+
+void rt_stop(struct rt_tcb *t, uint32_t reason, const struct run_stop_state *st)
+{
 	rt_unapply_all();
-	__atomic_store_n(&h->state, RING_STOP, __ATOMIC_RELEASE);
-	rt_ring_wait_done();
+	stop(t, reason, st);
 }
 
 static void gs_clear(void)
@@ -65,7 +85,7 @@ int rt_stop_leave(struct rt_tcb *t, uint32_t reason, uint64_t rip)
 	st.module = w.module;
 	st.copy_off = w.copy_off;
 	st.rflags = rflags;
-	rt_stop(reason, &st);
+	rt_stop(t, reason, &st);
 	rt_sig_restore(t->sig);
 	rt_out = t->sv;
 	memcpy(rt_out.gpr, st.gpr, sizeof(st.gpr));
@@ -73,18 +93,4 @@ int rt_stop_leave(struct rt_tcb *t, uint32_t reason, uint64_t rip)
 	rt_out.rip = w.rip;
 	gs_clear();
 	return RT_DO_LEAVE;
-}
-
-/* in the child; rt_out was prepared by the parent before the call */
-void rt_fork_child(void)
-{
-	rt.active = false;
-	rt.stopped = true;
-	rt.pid = (uint32_t)rt_getpid();
-	rt_out.gpr[RSP] = rt_rec_rsp;
-	rt_unapply_all();
-	rt_sig_restore(rt_rec_sig);
-	gs_clear();
-	rt_munmap(rt.ring->base, (1ull + rt.nchunks) * RUN_CHUNK_SPAN);
-	rt_dir_register();
 }

@@ -34,8 +34,8 @@ for f in glob.glob('run.dir/proc-*/thread-*.log'):
     d = open(f, 'rb').read(); o = 0
     while o < len(d):
         magic, ver, codec, kind, pid, tid, seq, first, raw, disk = struct.unpack_from('<IHBBIIQQII', d, o)
-        assert magic == 0x4b435450 and len(d) - o >= 64 + disk
-        o += 64 + disk; n += raw
+        assert magic == 0x4b435450 and len(d) - o >= 72 + disk
+        o += 72 + disk; n += raw
 assert n >= int(sys.argv[1]), n
 PY
 }

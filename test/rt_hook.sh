@@ -22,7 +22,7 @@ reason() { sed -n 's/.*"stop_reason": "\([a-z-]*\)".*/\1/p' run.dir/run.json; }
 
 # libc is opaque here, so a return from main ends without an exit mark: killed
 for c in log:exit:none big:exit:none signal:stopped:signal eintr:stopped:signal fork:killed:none vfork:killed:none \
-	 thread:stopped:thread exec:exec:none fds:killed:none mem:stopped:unsupported gs:stopped:gs \
+	 thread:killed:none exec:exec:none fds:killed:none mem:stopped:unsupported gs:stopped:gs \
 	 trap:stopped:unexpected; do
 	n=${c%%:*} want=${c#*:}
 	rm -rf run.dir

@@ -1,0 +1,356 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * collect_proc.c - the traced processes that share a ring: from their birth to their end
+ *
+ *   ring_proc  TAKEN ─▶ RUN ─┬─▶ EXIT, STOP: it waits until its log is out of the ring (`done`)
+ *              (fork)        ├─▶ EXEC: tries to; seen by what it has mapped
+ *                            └─▶ gone (killed): seen by its pidfd
+ *   cproc      birth: directory, modules.bin as its parent's was ─▶ end: what its threads left in their chunks,
+ *              proc.json ─▶ over: everything is on disk
+ *
+ * The entry of a child is there before the child. Its parent may have come to its end before the child has
+ * said who it is.
+ */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+#include "collect.h"
+
+#define PATIENCE_MS 5 /* a process that ends waits so long for its log to be complete */
+#define UNBORN_S 2 /* a child whose parent is gone and that has not said who it is */
+#define HASH 4096
+
+static struct cproc *live, *all;
+static struct cthread *thread[HASH];
+
+static uint32_t state_of(const struct cproc *p)
+{
+	return __atomic_load_n(&p->p->state, __ATOMIC_ACQUIRE);
+}
+
+int proc_open(const struct collect *c, const struct cproc *p, const char *file, int flags)
+{
+	char path[300];
+
+	snprintf(path, sizeof(path), "%s/%s", p->name, file);
+	return openat(c->run_fd, path, flags | O_CLOEXEC, 0666);
+}
+
+static struct cproc *known(uint32_t uid)
+{
+	struct cproc *p = all;
+
+	while (p && p->uid != uid)
+		p = p->older;
+	return p;
+}
+
+struct cproc *proc_at(const struct collect *c, uint32_t index)
+{
+	struct ring_proc *r = ring_proc(c->ring, index);
+	struct cproc *p = live;
+
+	while (p && p->p != r)
+		p = p->next;
+	return p;
+}
+
+static struct cproc *proc_new(struct collect *c, struct ring_proc *r, char *name, const struct cproc *from)
+{
+	struct cproc *p = calloc(1, sizeof(*p));
+
+	p->p = r;
+	p->uid = r->uid;
+	p->pid = r->pid;
+	p->name = name;
+	p->status = -1;
+	p->next = live;
+	live = p;
+	p->older = all;
+	all = p;
+	watch_open(p);
+	p->dir_fd = openat(c->run_fd, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (p->dir_fd >= 0)
+		flock(p->dir_fd,
+		      LOCK_EX | LOCK_NB); /* where there are no locks, readers take logs as they are */
+	json_describe(p, from);
+	p->parent = from ? from->name : NULL;
+	return p;
+}
+
+int proc_first(struct collect *c, const char *name)
+{
+	struct ring_proc *r = NULL;
+	struct cproc *p;
+
+	for (uint32_t i = 0; i < c->ring->nprocs && !r; i++)
+		if (ring_proc(c->ring, i)->state == RING_RUN)
+			r = ring_proc(c->ring, i);
+	if (!r)
+		return ESRCH;
+	p = proc_new(c, r, strdup(name), NULL);
+	p->first = true;
+	if (p->dir_fd < 0 ||
+	    chunk_begin(c, proc_thread(c, ring_desc(c->ring, ring_thread(c->ring, 0)->chunk))))
+		return errno;
+	return json_proc(c, p, JSON_RUNNING);
+}
+
+/* ---- birth ---- */
+
+static char *make_dir(struct collect *c, uint32_t pid)
+{
+	char name[64];
+
+	for (int n = 0; n < 100000; n++) {
+		snprintf(name, sizeof(name), "proc-%u.%d", pid, n);
+		if (!mkdirat(c->run_fd, name, 0777))
+			return strdup(name);
+		if (errno != EEXIST)
+			break;
+	}
+	if (!c->error)
+		c->error = errno;
+	return NULL;
+}
+
+/* the first n records of its parent's modules.bin are its own */
+static int inherit(struct collect *c, const struct cproc *from, const struct cproc *to, uint32_t n)
+{
+	int in = proc_open(c, from, "modules.bin", O_RDONLY);
+	int out = proc_open(c, to, "modules.bin", O_WRONLY | O_CREAT | O_APPEND);
+	struct stat st;
+	uint64_t at = 0;
+	char *buf = NULL;
+	int err = in < 0 || out < 0 || fstat(in, &st) ? errno : 0;
+
+	if (!err && st.st_size) {
+		buf = malloc((size_t)st.st_size);
+		if (!buf || pread(in, buf, (size_t)st.st_size, 0) != st.st_size)
+			err = EIO;
+	}
+	while (!err && n-- && at + sizeof(struct run_module) <= (uint64_t)st.st_size) {
+		struct run_module m;
+
+		memcpy(&m, buf + at, sizeof(m));
+		at += m.size;
+	}
+	if (!err)
+		err = write_at(out, buf, at, 0);
+	free(buf);
+	if (in >= 0)
+		close(in);
+	if (out >= 0)
+		close(out);
+	return err;
+}
+
+static void born(struct collect *c, struct ring_proc *r)
+{
+	struct cproc *from = known(r->parent), *p;
+	char *name = make_dir(c, r->pid);
+	int err;
+
+	if (!name) {
+		c->ring->error = c->error;
+		name = strdup("."); /* nothing will be written there */
+	}
+	p = proc_new(c, r, name, from);
+	if (!from || c->error)
+		return;
+	err = inherit(c, from, p, r->nmodules);
+	if (!err)
+		err = json_proc(c, p, JSON_RUNNING);
+	if (err && !c->error)
+		c->ring->error = c->error = err;
+}
+
+/* children that have appeared; true while one is expected */
+static bool births(struct collect *c)
+{
+	static time_t since;
+	bool expected = false;
+
+	for (uint32_t i = 0; i < __atomic_load_n(&c->ring->nprocs, __ATOMIC_ACQUIRE); i++) {
+		struct ring_proc *r = ring_proc(c->ring, i);
+		uint32_t state = __atomic_load_n(&r->state, __ATOMIC_ACQUIRE);
+
+		if (state == RING_FREE || proc_at(c, i) || r->done) /* done: stopped, over */
+			continue;
+		if (state != RING_TAKEN)
+			born(c, r);
+		else
+			expected = true;
+	}
+	if (!expected || live)
+		since = 0;
+	else if (!since)
+		since = time(NULL);
+	return expected && !(since && time(NULL) - since > UNBORN_S);
+}
+
+/* ---- threads ---- */
+
+struct cthread *proc_thread(struct collect *c, const struct ring_desc *d)
+{
+	struct cthread **at = &thread[d->uid % HASH], *t;
+	struct cproc *p;
+
+	for (t = *at; t; t = t->next)
+		if (t->uid == d->uid)
+			return t;
+	p = proc_at(c, d->proc);
+	if (!p)
+		return NULL;
+	t = calloc(1, sizeof(*t));
+	t->p = p;
+	t->uid = d->uid;
+	t->tid = d->tid;
+	t->next = *at;
+	*at = t;
+	p->nthreads++;
+	return t;
+}
+
+void proc_forget(struct cthread *t)
+{
+	struct cthread **at = &thread[t->uid % HASH];
+
+	while (*at && *at != t)
+		at = &(*at)->next;
+	if (*at)
+		*at = t->next;
+}
+
+void proc_modules(struct collect *c, const struct ring_desc *d, const void *p)
+{
+	struct cproc *of = proc_at(c, d->proc);
+	int fd = of ? proc_open(c, of, "modules.bin", O_WRONLY | O_APPEND) : -1;
+	struct stat st;
+	int err = fd < 0 || fstat(fd, &st) ? errno : write_at(fd, p, d->bytes, (uint64_t)st.st_size);
+
+	if (fd >= 0)
+		close(fd);
+	if (err && of && !c->error)
+		c->ring->error = c->error = err;
+}
+
+/* What threads of p left in their chunks, up to the log pointers they published. */
+static void salvage(struct collect *c, struct cproc *p, int kind)
+{
+	struct ring_head *h = c->ring;
+	uint32_t index = (uint32_t)(p->p - ring_proc(h, 0));
+
+	for (uint32_t i = 0; i < __atomic_load_n(&h->nslots, __ATOMIC_ACQUIRE); i++) {
+		struct ring_thread *th = ring_thread(h, i);
+		uint32_t chunk = __atomic_load_n(&th->chunk, __ATOMIC_ACQUIRE);
+		uint64_t n, lp;
+
+		if (th->life == RING_THREAD_FREE || th->proc != index)
+			continue;
+		if (chunk < h->nchunks) {
+			lp = __atomic_load_n(&ring_tcb(h, i)->lp, __ATOMIC_ACQUIRE);
+			n = lp - (h->base + ring_chunk_off(h->nthreads, h->nchunks, chunk)) -
+			    ring_desc(h, chunk)->start;
+			if (n > RUN_CHUNK_SIZE + RUN_CHUNK_SLACK)
+				n = 0;
+			if (p->state == RING_STOP && th->uid == p->p->stop_uid &&
+			    p->p->extra <= RUN_CHUNK_SLACK)
+				n += p->p->extra;
+			work_left(c, chunk, n, kind);
+		}
+		if (p->state == RING_STOP)
+			continue; /* it goes on, and needs them */
+		if (chunk < h->nchunks)
+			ring_push_free(h, chunk);
+		th->chunk = RING_NONE;
+		__atomic_sub_fetch(&h->live, 1, __ATOMIC_RELAXED);
+		__atomic_store_n(&th->life, RING_THREAD_FREE, __ATOMIC_RELEASE);
+	}
+}
+
+/* ---- end ---- */
+
+static void let_go(struct cproc *p)
+{
+	p->let_go = true;
+	__atomic_store_n(&p->p->done, 1, __ATOMIC_RELEASE);
+	futex_wake(&p->p->done);
+}
+
+/* p says how it ends (fate ALIVE), or it has */
+static void ends(struct collect *c, struct cproc *p, enum fate fate)
+{
+	work_drain(c);
+	p->state = state_of(p);
+	p->stop_reason = p->p->stop_reason;
+	p->exit_code = p->p->exit_code;
+	p->salvaged = fate == FATE_GONE && p->state != RING_EXIT;
+	salvage(c, p, p->salvaged ? 2 : 1);
+	if (p->state == RING_STOP && p->p->stop.magic == RUN_STOP_MAGIC)
+		json_stop(c, p);
+	p->last = work_in();
+	p->ending = true;
+	json_proc(c, p, JSON_ENDED);
+	if (fate == FATE_ALIVE && !work_finish(p->last, PATIENCE_MS))
+		let_go(p);
+}
+
+static void over(struct collect *c, struct cproc *p)
+{
+	struct cproc **at = &live;
+
+	json_proc(c, p, JSON_FINAL);
+	if (p->first)
+		json_run(c, p, JSON_FINAL);
+	let_go(p);
+	if (p->first)
+		watch_exit(p, 2000); /* it is about to go: take its registry entry along */
+	if (p->dir_fd >= 0)
+		close(p->dir_fd); /* and with it the lock */
+	if (p->pid_fd >= 0)
+		close(p->pid_fd);
+	while (*at != p)
+		at = &(*at)->next;
+	*at = p->next;
+	if (p->state != RING_STOP)
+		__atomic_store_n(&p->p->state, RING_FREE, __ATOMIC_RELEASE);
+	p->p = NULL;
+}
+
+bool proc_look(struct collect *c, bool *soon)
+{
+	bool expected = births(c);
+
+	*soon = false;
+	for (struct cproc *p = live, *next; p; p = next) {
+		uint32_t state = state_of(p);
+		enum fate fate = FATE_ALIVE;
+
+		next = p->next;
+		if (!p->ending) {
+			/* threads that still run when one says exit_group: until they do not */
+			bool alone = !__atomic_load_n(&p->p->nlive, __ATOMIC_ACQUIRE);
+
+			if (state == RING_EXIT && !alone && !p->let_go)
+				let_go(p);
+			if (state != RING_STOP && (state != RING_EXIT || !alone))
+				fate = watch(c, p);
+			*soon |= state == RING_EXEC || state == RING_EXIT;
+			if (fate != FATE_ALIVE || state == RING_STOP || (state == RING_EXIT && alone))
+				ends(c, p, fate);
+		}
+		if (p->ending && work_finish(p->last, 0))
+			over(c, p);
+		else
+			*soon |= p->ending;
+	}
+	return live || expected;
+}

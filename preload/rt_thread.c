@@ -1,0 +1,265 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * rt_thread.c - threads and processes: their TCBs, their birth, their end
+ *
+ *   parent                                     child
+ *   rt_thread_new(): TCB, chunk
+ *   clone, fork, vfork (rt_entry.S, all        gs = its TCB ─▶ rt_born(): who it is, START event ─▶ the
+ *   signals blocked) ─▶ rt_syscall_post()      instruction behind the system call
+ *
+ * A thread's TCB and chunk are its own from before it exists, so nothing it does can meet another's.
+ * A forked process has a copy of all memory of the runtime's but for the ring, where its TCB is another one,
+ * too. A process in its parent's memory (vfork) is to the runtime one more thread there, with a
+ * ring_proc of its own.
+ */
+#include "rt.h"
+
+_Static_assert(offsetof(struct rt_tcb, sv) == T_SV, "rt_off.h");
+_Static_assert(offsetof(struct rt_tcb, child) == T_CHILD, "rt_off.h");
+_Static_assert(offsetof(struct rt_tcb, th) == RING_THREAD_OFF, "ring.h");
+_Static_assert(offsetof(struct rt_tcb, th) + offsetof(struct ring_thread, life) == T_LIFE, "rt_off.h");
+_Static_assert(offsetof(struct tcb, lp) == T_LP && offsetof(struct tcb, r15) == T_R15, "rt_off.h");
+_Static_assert(offsetof(struct tcb, resume) == T_RESUME && offsetof(struct tcb, target) == T_TARGET,
+	       "rt_off.h");
+_Static_assert(offsetof(struct tcb, self) == T_SELF && offsetof(struct tcb, rt_stack) == T_STACK, "rt_off.h");
+_Static_assert(offsetof(struct rt_regs, rip) == R_RIP && offsetof(struct rt_regs, flags) == R_FLAGS,
+	       "rt_off.h");
+_Static_assert(offsetof(struct rt_regs, mask) == R_MASK && offsetof(struct rt_regs, nr) == R_NR, "rt_off.h");
+
+#define STACK_PAGES 256 /* of a stack that is not the first thread's, so much is looked at */
+#define STACK_MAIN_CAP (64ull << 20)
+
+struct ring_proc *rt_proc(const struct rt_tcb *t)
+{
+	return ring_proc(rt.ring, t->th.proc);
+}
+
+/* ---- TCBs ---- */
+
+static uint32_t at_least(uint32_t *word, uint32_t v)
+{
+	uint32_t old = __atomic_load_n(word, __ATOMIC_RELAXED);
+
+	while (old < v &&
+	       !__atomic_compare_exchange_n(word, &old, v, true, __ATOMIC_RELAXED, __ATOMIC_RELAXED))
+		;
+	return v;
+}
+
+/* a free TCB becomes taken; NULL when all are in use */
+static struct rt_tcb *take_tcb(uint32_t *index)
+{
+	struct ring_head *h = rt.ring;
+
+	for (uint32_t n = 0, i = h->hint; n < h->nthreads; n++, i++) {
+		struct ring_thread *th = ring_thread(h, i % h->nthreads);
+		uint32_t life = RING_THREAD_FREE;
+
+		if (th->life || !__atomic_compare_exchange_n(&th->life, &life, RING_THREAD_TAKEN, false,
+							     __ATOMIC_ACQUIRE, __ATOMIC_RELAXED))
+			continue;
+		*index = i % h->nthreads;
+		h->hint = *index + 1;
+		at_least(&h->nslots, *index + 1);
+		return (void *)ring_tcb(h, *index);
+	}
+	return NULL;
+}
+
+static struct rt_tcb *tcb_new(uint32_t proc)
+{
+	uint32_t i;
+	struct rt_tcb *t = take_tcb(&i);
+	uint8_t *private;
+
+	if (!t)
+		return NULL;
+	private = (uint8_t *)rt.private + (uint64_t)i * RT_PRIVATE;
+	memset(t, 0, offsetof(struct rt_tcb, th));
+	t->t.self = (uint64_t)t;
+	t->t.chunk_full = (uint64_t)rt_full_entry;
+	t->t.syscall = (uint64_t)rt_sys_entry;
+	t->t.rt_stack = (uint64_t) private + RT_PRIVATE;
+	t->sig_own = (void *)private;
+	t->sig = rt.sig;
+	t->th.proc = proc;
+	t->th.tid = 0;
+	t->th.chunk = RING_NONE;
+	t->th.uid = __atomic_add_fetch(&rt.ring->nuid, 1, __ATOMIC_RELAXED);
+	__atomic_add_fetch(&rt.ring->live, 1, __ATOMIC_RELAXED);
+	__atomic_add_fetch(&ring_proc(rt.ring, proc)->nlive, 1, __ATOMIC_RELAXED);
+	if (rt_chunk_take(t, 0))
+		return t;
+	rt_thread_drop(t);
+	return NULL;
+}
+
+/* one less is alive in its process; how many are left */
+static uint32_t gone(struct rt_tcb *t)
+{
+	__atomic_sub_fetch(&rt.ring->live, 1, __ATOMIC_RELAXED);
+	return __atomic_sub_fetch(&rt_proc(t)->nlive, 1, __ATOMIC_ACQ_REL);
+}
+
+/* it did not come to life */
+void rt_thread_drop(struct rt_tcb *t)
+{
+	if (t->th.chunk != RING_NONE)
+		ring_push_free(rt.ring, t->th.chunk);
+	t->th.chunk = RING_NONE;
+	gone(t);
+	if (t->born)
+		__atomic_store_n(&rt_proc(t)->state, RING_FREE, __ATOMIC_RELEASE);
+	__atomic_store_n(&t->th.life, RING_THREAD_FREE, __ATOMIC_RELEASE);
+}
+
+/* t's last chunk is on its way; how many threads of its process are left */
+uint32_t rt_thread_end(struct rt_tcb *t)
+{
+	if (rt.stopped) {
+		rt_ring_wait_done(rt_proc(t)); /* the collector may be reading it */
+		ring_push_free(rt.ring, t->th.chunk);
+		t->th.chunk = RING_NONE;
+	} else {
+		rt_chunk_give(t, RING_END);
+	}
+	return gone(t);
+}
+
+/* ---- processes ---- */
+
+static uint32_t proc_new(const struct ring_proc *parent, uint32_t how)
+{
+	struct ring_head *h = rt.ring;
+
+	/* in turn: who waits for `done` in an entry has time to see it */
+	for (uint32_t n = 0, i = h->proc_hint; n < RING_PROCS; n++, i++) {
+		struct ring_proc *p = ring_proc(h, i %= RING_PROCS);
+		uint32_t state = RING_FREE;
+
+		if (p->state || !__atomic_compare_exchange_n(&p->state, &state, RING_TAKEN, false,
+							     __ATOMIC_ACQUIRE, __ATOMIC_RELAXED))
+			continue;
+		p->pid = p->done = p->stop_reason = p->exit_code = p->nlive = 0;
+		p->extra = 0;
+		p->stop.magic = 0;
+		p->uid = __atomic_add_fetch(&h->nproc_uid, 1, __ATOMIC_RELAXED);
+		p->parent = parent ? parent->uid : 0;
+		p->nmodules = rt.nindex;
+		p->start = how;
+		h->proc_hint = i + 1;
+		at_least(&h->nprocs, i + 1);
+		return i;
+	}
+	return RING_NONE;
+}
+
+struct rt_tcb *rt_thread_first(void)
+{
+	struct rt_tcb *t = tcb_new(proc_new(NULL, 0));
+
+	rt_proc(t)->pid = t->th.tid = rt.pid;
+	rt_chunk_desc(t)->tid = rt.pid;
+	__atomic_store_n(&t->th.life, RING_THREAD_LIVE, __ATOMIC_RELEASE);
+	__atomic_store_n(&rt_proc(t)->state, RING_RUN, __ATOMIC_RELEASE);
+	return t;
+}
+
+/* A TCB for what t's system call is going to make, how: RUN_START_*, 0 for a thread. It has t's
+ * registers. NULL when there is no room for more */
+struct rt_tcb *rt_thread_new(struct rt_tcb *t, uint32_t how)
+{
+	uint32_t proc = how ? proc_new(rt_proc(t), how) : t->th.proc;
+	struct rt_tcb *c = proc == RING_NONE ? NULL : tcb_new(proc);
+
+	if (!c) {
+		if (how && proc != RING_NONE)
+			__atomic_store_n(&ring_proc(rt.ring, proc)->state, RING_FREE, __ATOMIC_RELEASE);
+		return NULL;
+	}
+	c->born = how;
+	c->vm = how && how != RUN_START_FORK ? 1 : t->vm;
+	c->t.r15 = t->t.r15;
+	c->t.resume = t->t.resume;
+	c->t.target = t->t.target;
+	c->sv = t->sv;
+	c->parent_rsp = t->sv.gpr[RSP];
+	return c;
+}
+
+/* ---- birth ---- */
+
+/* How much of the stack, from rsp on, may hold callers' frames. mincore(2) says ENOMEM when a page is not
+ * mapped. */
+static uint64_t stack_size(uint64_t rsp)
+{
+	uint64_t page = rsp & ~(RT_PAGE - 1), ok = 1, bad = STACK_PAGES + 1;
+	uint8_t vec[STACK_PAGES];
+
+	if (rsp < rt.stack_hi && rt.stack_hi - rsp <= STACK_MAIN_CAP)
+		return rt.stack_hi - rsp;
+	while (bad - ok > 1) {
+		uint64_t n = (ok + bad) / 2;
+
+		if (rt_err(rt_sc(__NR_mincore, page, n * RT_PAGE, vec)))
+			bad = n;
+		else
+			ok = n;
+	}
+	return ok * RT_PAGE - (rsp - page);
+}
+
+static void log_start(struct rt_tcb *t)
+{
+	struct run_thread_start s;
+
+	memset(&s, 0, sizeof(s));
+	memcpy(s.gpr, t->sv.gpr, sizeof(s.gpr));
+	s.gpr[R15] = t->t.r15;
+	s.rip = t->t.target;
+	s.rflags = rt_rflags(0x202, t->sv.flags);
+	rt_sc(__NR_arch_prctl, 0x1003 /* ARCH_GET_FS */, &s.fsbase);
+	s.tsc = rt_tsc();
+	s.flags = t->born;
+	if (t->sv.gpr[RSP] == t->parent_rsp) {
+		s.stack = t->sv.gpr[RSP];
+		s.stack_size = stack_size(s.stack);
+	}
+	rt_mark(t, RUN_MARK_EVENT, RUN_EV_START, sizeof(s) + s.stack_size);
+	rt_log(t, &s, sizeof(s));
+	rt_log(t, (void *)s.stack, s.stack_size);
+}
+
+static void new_process(struct rt_tcb *t)
+{
+	struct ring_proc *p = rt_proc(t);
+	uint32_t pid = (uint32_t)rt_getpid(), none = 0;
+
+	/* in a pid namespace of its own it knows itself by another number than the collector: its parent's
+	 * word, when it comes first, is better */
+	__atomic_compare_exchange_n(&p->pid, &none, pid, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED);
+	if (t->born == RUN_START_FORK) {
+		rt.lock = 0; /* the parent had it, for us */
+		rt.pid = pid;
+		rt.main = t;
+		rt_sig_init();
+		rt_dir_register();
+		if (rt.stopped)
+			p->stop_reason = RUN_STOP_FORK_CHILD;
+	}
+	__atomic_store_n(&p->state, rt.stopped ? RING_STOP : RING_RUN, __ATOMIC_RELEASE);
+	rt_ring_kick();
+}
+
+/* The child of a clone, fork or vfork, on its own TCB; its stack pointer is in the saved set. */
+void rt_born(struct rt_tcb *t)
+{
+	t->th.tid = (uint32_t)rt_sc(__NR_gettid);
+	rt_chunk_desc(t)->tid = t->th.tid;
+	__atomic_store_n(&t->th.life, RING_THREAD_LIVE, __ATOMIC_RELEASE);
+	if (t->born)
+		new_process(t);
+	rt_result(t, t->sv.gpr, 0);
+	log_start(t);
+	t->sv.gpr[R15] = t->t.lp;
+}
