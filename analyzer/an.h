@@ -182,6 +182,7 @@ void elf_close(struct module *m);
 /* bytes of the image at vaddr, n bytes available in one PT_LOAD's file part, or NULL */
 const uint8_t *elf_at(const struct module *m, uint32_t vaddr, size_t n);
 bool elf_ro(const struct module *m, uint32_t vaddr, uint64_t w); /* elf_ro.c */
+bool elf_sigreturn(const struct module *m, uint32_t v); /* what signal handlers return to begins at v */
 bool elf_is_text(const struct module *m, uint32_t vaddr); /* in an executable PT_LOAD */
 
 /* avoid.c: before discover. 0, or -1 with err */
@@ -239,6 +240,7 @@ struct plan {
 	uint32_t *retop; /* nblock: where a return to this block goes on (its RMARK and AT_STUB logs
 	                           included): MAP_LEADER_RETURN's ops; AN_NONE if not a return site. Equals
 	                           blockop where nothing but the call leads to the block */
+	uint8_t *insnops; /* per instruction of the group: MAP_INSNOPS */
 };
 
 /* par.c: fn(arg, 0 … n-1) on `jobs` threads */

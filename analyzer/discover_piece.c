@@ -119,11 +119,16 @@ bool disc_pieces(struct disc *d)
 	uint32_t k = 0;
 	bool ok = true;
 
-	for (uint32_t i = 0; ok && i < d->x->fde.n; i++)
-		if (!in_plt(d, d->x->fde.v[i].start))
-			ok = VEC_PUSH(&raw, (struct piece){.start = d->x->fde.v[i].start,
-							   .end = d->x->fde.v[i].end,
-							   .kind = PC_FDE});
+	for (uint32_t i = 0; ok && i < d->x->fde.n; i++) {
+		const struct elf_fde *f = &d->x->fde.v[i];
+
+		/* a signal return's begins a byte early, for unwinders that take it for a call's return */
+		if (!in_plt(d, f->start))
+			ok = VEC_PUSH(&raw,
+				      (struct piece){.start = f->start + elf_sigreturn(d->m, f->start + 1),
+						     .end = f->end,
+						     .kind = PC_FDE});
+	}
 	for (uint32_t i = 0; ok && i < d->x->plt.n; i++)
 		for (uint32_t v = d->x->plt.v[i].start; ok && v < d->x->plt.v[i].end; v += 16)
 			ok = VEC_PUSH(&raw,

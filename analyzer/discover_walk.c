@@ -318,16 +318,16 @@ static void icall_name(struct disc *d, uint32_t pc, const ZydisDecodedInstructio
 	}
 }
 
-/* The kernel returns from signals through mov $15,%eax; syscall, and unwinders and debuggers
- * recognise its bytes in place. */
-static bool is_sigreturn(struct disc *d, uint32_t pc)
+/* The system call that ends a signal handler: the kernel made the handler return to its mov. Unwinders and
+ * debuggers that meet that address look at the bytes: what the jump at the mov leaves stays as it is. */
+static void sigreturn(struct disc *d, uint32_t pc)
 {
-	static const uint8_t a[] = {0x48, 0xc7, 0xc0, 15, 0, 0, 0, 0x0f, 5},
-			     b[] = {0xb8, 15, 0, 0, 0, 0x0f, 5};
-	const uint8_t *p;
+	uint32_t mov = elf_sigreturn(d->m, pc - 7) ? pc - 7 : pc - 5;
 
-	return ((p = elf_at(d->m, pc - 7, 9)) && !memcmp(p, a, 9)) ||
-	       ((p = elf_at(d->m, pc - 5, 7)) && !memcmp(p, b, 7));
+	if (!disc_in(d, mov))
+		return;
+	disc_push(d, mov, ST_ENTRY | ST_TAKEN);
+	memset(d->st + (mov + 5 - d->lo), ST_DATA, pc + 2 - (mov + 5));
 }
 
 /* Handles the end of one instruction. Returns the address to go on at, AN_NONE to stop. */
@@ -367,11 +367,10 @@ static uint32_t step(struct disc *d, const struct piece *p, uint32_t pc, const Z
 	case K_HALT:
 		return AN_NONE;
 	case K_SYSCALL:
-		if (is_sigreturn(d, pc)) {
-			blame(d, pc, MAP_R_SIGRET);
-			return AN_NONE;
-		}
-		return next;
+		if (!elf_sigreturn(d->m, pc - 7) && !elf_sigreturn(d->m, pc - 5))
+			return next;
+		sigreturn(d, pc);
+		return AN_NONE;
 	}
 	return next;
 }

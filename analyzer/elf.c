@@ -46,6 +46,15 @@ const uint8_t *elf_at(const struct module *m, uint32_t vaddr, size_t n)
 	return NULL;
 }
 
+/* mov $15,%rax or mov $15,%eax; syscall at v */
+bool elf_sigreturn(const struct module *m, uint32_t v)
+{
+	const uint8_t *p;
+
+	return ((p = elf_at(m, v, 9)) && !memcmp(p, "\x48\xc7\xc0\x0f\0\0\0\x0f\x05", 9)) ||
+	       ((p = elf_at(m, v, 7)) && !memcmp(p, "\xb8\x0f\0\0\0\x0f\x05", 7));
+}
+
 bool elf_is_text(const struct module *m, uint32_t vaddr)
 {
 	for (uint32_t i = 0; i < m->nseg; i++) {

@@ -222,7 +222,7 @@ static void one_block(struct em *e, uint32_t b)
 	code_here(&e->c, e->body[b]);
 	if (e->stub[b] == STUB_PLAIN)
 		code_here(&e->c, e->stubl[b]);
-	e->off = e->off_in[b];
+	e->c.off = e->off_in[b];
 	e->since = 0;
 	e->cur_rot = e->lid[b] ? e->rot[e->lid[b] - 1].reg : NOREG;
 	state(e, vaddr);

@@ -86,7 +86,9 @@ struct code {
 	uint32_t nref, capref;
 	struct map_xlat *xl;
 	uint32_t nxl, capxl;
-	struct map_xlat cur; /* state before the next instruction appended */
+	struct map_xlat cur; /* state before the next instruction appended, but for: */
+	uint32_t off; /* bytes of the stream stored from r15 on */
+	uint32_t ahead; /* the last of them that instruction cur.vaddr, which has not run yet, has logged */
 	const char *fail; /* first thing that went wrong */
 };
 void code_free(struct code *c);
@@ -125,7 +127,6 @@ struct em {
 	uint32_t *nflow; /* flow predecessors within the copy */
 	uint8_t *chk_body, *chk_stub;
 	uint8_t *stub; /* enum stub */
-	uint32_t off; /* current offset from r15 */
 	uint32_t since; /* bytes since the last check, for long blocks */
 	struct cold {
 		uint32_t label, resume;

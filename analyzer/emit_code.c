@@ -11,7 +11,7 @@
  *   final   |..|eb xx|......|0f 84 xx xx xx xx|...|   p + growth of all branches before p
  *
  * The state of the program's registers (struct map_xlat) is noted where an instruction starts
- * and the state differs from the one before.
+ * and the state differs from the one before. With it, how much of the stream was stored by then.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -66,11 +66,16 @@ void code_u32(struct code *c, uint32_t v)
 static bool same_state(const struct map_xlat *a, const struct map_xlat *b)
 {
 	return a->vaddr == b->vaddr && a->flags == b->flags && a->r15_reg == b->r15_reg &&
-	       a->spill[0] == b->spill[0] && a->spill[1] == b->spill[1];
+	       a->spill[0] == b->spill[0] && a->spill[1] == b->spill[1] && a->off == b->off &&
+	       a->ahead == b->ahead;
 }
 
 void code_insn(struct code *c)
 {
+	if (c->off > UINT16_MAX || c->ahead > MAP_AHEAD_MAX)
+		c->fail = "too much is logged at once";
+	c->cur.off = (uint16_t)c->off;
+	c->cur.ahead = (uint16_t)c->ahead;
 	if (c->nxl && same_state(&c->xl[c->nxl - 1], &c->cur))
 		return;
 	if (c->nxl && c->xl[c->nxl - 1].copy_off == c->n)

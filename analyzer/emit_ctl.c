@@ -19,20 +19,21 @@
 
 void state(struct em *e, uint32_t vaddr)
 {
-	e->c.cur = (struct map_xlat){0, vaddr, 0, e->cur_rot, {NOREG, e->cur_rot}};
+	e->c.cur = (struct map_xlat){0, vaddr, 0, e->cur_rot, {NOREG, e->cur_rot}, 0, 0};
+	e->c.ahead = 0;
 }
 
 void commit(struct em *e)
 {
-	code_advance(&e->c, e->off);
-	e->off = 0;
+	code_advance(&e->c, e->c.off);
+	e->c.off = 0;
 }
 
 /* to the offset at which block `to` begins */
 static void settle(struct em *e, uint32_t to)
 {
-	code_advance(&e->c, (int32_t)(e->off - e->off_in[to]));
-	e->off = e->off_in[to];
+	code_advance(&e->c, (int32_t)(e->c.off - e->off_in[to]));
+	e->c.off = e->off_in[to];
 }
 
 /* r15 is the program's from here on */
@@ -48,19 +49,19 @@ static void mark(struct em *e, unsigned kind, uint32_t site)
 
 	code_insn(c);
 	code_bytes(c, "\x41\xc7", 2); /* movl $imm32,off(%r15) */
-	code_r15mem(c, 0, e->off);
+	code_r15mem(c, 0, e->c.off);
 	c->fix = grow(c->fix, c->nfix, &c->capfix, sizeof(*c->fix));
 	c->fix[c->nfix++] = (struct map_fixup){c->n, MAP_FIX_MARK};
 	code_u32(c, kind | site << RUN_MARK_ID_SHIFT);
-	e->off += RUN_MARK_SITE_BYTES; /* what comes next overwrites the fourth byte */
+	e->c.off += RUN_MARK_SITE_BYTES; /* what comes next overwrites the fourth byte */
 }
 
 static void rsp_log(struct em *e)
 {
 	code_insn(&e->c);
 	code_bytes(&e->c, "\x49\x89", 2); /* mov %rsp,off(%r15) */
-	code_r15mem(&e->c, X_RSP, e->off);
-	e->off += 8;
+	code_r15mem(&e->c, X_RSP, e->c.off);
+	e->c.off += 8;
 }
 
 static uint32_t new_site(struct em *e, uint32_t b, uint32_t kind)
@@ -127,20 +128,20 @@ void ctl_stub(struct em *e, uint32_t b, bool inl)
 	state(e, vaddr);
 	c->cur.flags = MAP_X_R15_REAL | MAP_X_STUB;
 	code_here(c, e->stubl[b]);
+	c->off = 0;
 	if (!direct)
 		code_gs(c, 0x89, R15, TCB_R15, true);
 	if (!direct || !comes_kept(e, k))
 		code_gs(c, 0x8b, R15, TCB_LP, true);
 	c->cur.flags = MAP_X_STUB;
-	e->off = 0;
 	if (e->chk_stub[b])
 		space_check(e, vaddr, e->lv->bin[b]);
 	if (s == STUB_RETURN) {
 		code_insn(c);
 		code_bytes(c, "\x41\xc6", 2); /* movb $mark,(%r15) */
-		code_r15mem(c, 0, e->off);
+		code_r15mem(c, 0, e->c.off);
 		code_byte(c, RUN_MARK_RET | (b & 0x1f) << 3);
-		e->off = 1;
+		e->c.off = 1;
 	} else if (s == STUB_ENTRY) {
 		entry_marks(e, b);
 	} else if (s == STUB_RESYNC) {
@@ -272,9 +273,11 @@ static void call(struct em *e, const struct dec *d, uint32_t i)
 	push_return(e, n->vaddr + n->len);
 	if (n->flow == FLOW_CALL) {
 		c->cur.vaddr = n->target;
+		c->ahead = 0;
 		code_jmp_mod(c, n->target);
 	} else {
 		c->cur.vaddr = AN_NONE;
+		c->ahead = 0;
 		c->cur.flags |= MAP_X_TARGET;
 		code_gs(c, 0xff, 4, TCB_TARGET, false);
 	}
@@ -311,7 +314,8 @@ static void linked(struct em *e, const struct dec *d, const struct an_callee *t)
 	code_bytes(c, "\x41\xc6", 2); /* movb $mark,(%r15) */
 	code_r15mem(c, 0, 0);
 	code_byte(c, RUN_MARK_LINK);
-	code_advance(c, 1);
+	c->off = c->ahead = 1;
+	commit(e);
 	state(e, to); /* with its mark the jump has happened */
 	code_ref(c, -1, t->group, t->block);
 	code_here(c, other);
@@ -396,7 +400,7 @@ static void loop_insn(struct em *e, uint32_t b, const struct dec *d, uint32_t i,
 {
 	const struct an_block *k = &e->g->block[b];
 	struct code *c = &e->c;
-	uint32_t one = code_label(c), off = e->off, target = e->g->insn[i].target;
+	uint32_t one = code_label(c), off = e->c.off, target = e->g->insn[i].target;
 
 	code_insn(c);
 	code_bytes(c, d->b, d->in.length - 1);
@@ -409,13 +413,13 @@ static void loop_insn(struct em *e, uint32_t b, const struct dec *d, uint32_t i,
 		state(e, taken ? target : d->vaddr + d->in.length);
 		if (taken)
 			code_here(c, one);
-		e->off = off;
+		e->c.off = off;
 		if (log) {
 			code_insn(c);
 			code_bytes(c, "\x41\xc6", 2);
-			code_r15mem(c, 0, e->off);
+			code_r15mem(c, 0, e->c.off);
 			code_byte(c, taken);
-			e->off++;
+			e->c.off++;
 			e->since += !taken;
 			e->logbytes += !taken;
 		}
@@ -515,6 +519,7 @@ void ctl_cold(struct em *e)
 
 	for (uint32_t i = 0; i < e->nleave; i++) {
 		state(e, e->leave[i].vaddr);
+		c->off = 0;
 		code_here(c, e->leave[i].label);
 		leave(e, e->leave[i].target);
 	}
@@ -522,10 +527,11 @@ void ctl_cold(struct em *e)
 		state(e, e->xent[i].vaddr);
 		c->cur.flags = MAP_X_STUB;
 		code_here(c, e->xent[i].label);
-		e->off = 0;
+		e->c.off = 0;
 		mark(e, RUN_MARK_ENTRYX, e->xent[i].site);
 		rsp_log(e);
 		code_advance(c, 8); /* the rest is what the join has written, too */
+		c->off -= 8;
 		code_jmp(c, e->xent[i].join);
 	}
 	for (uint32_t i = 0; i < e->npool; i++) {

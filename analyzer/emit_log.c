@@ -2,9 +2,10 @@
  *
  * emit_log.c - the stores into the log
  *
- * A log is a store at e->off(%r15). What is in a register already costs that store alone; an
+ * A log is a store at e->c.off(%r15). What is in a register already costs that store alone; an
  * effective address, the program's r15 and a target in memory are brought into a register
- * first (dead, or spilled to the TCB). Nothing here touches flags.
+ * first (dead, or spilled to the TCB). Nothing here touches flags. A signal may come between any two
+ * instructions, so what was stored counts from the very next one on.
  */
 #include "emit.h"
 
@@ -26,6 +27,16 @@ uint32_t log_bytes(const struct plan_log *l)
 	}
 }
 
+/* l has just been stored */
+static void stored(struct em *e, const struct plan_log *l)
+{
+	e->c.off += log_bytes(l);
+	if (l->when == AT_BEFORE)
+		e->c.ahead += log_bytes(l);
+	e->since += log_bytes(l);
+	e->logbytes += log_bytes(l);
+}
+
 /* mov of w bytes from reg to the log. There are no 6-byte stores: the next log overwrites the last two. */
 static void store(struct em *e, unsigned reg, unsigned w)
 {
@@ -37,7 +48,7 @@ static void store(struct em *e, unsigned reg, unsigned w)
 		code_byte(c, 0x66);
 	code_byte(c, rex); /* also makes spl..dil of 4..7 */
 	code_byte(c, w == 1 ? 0x88 : 0x89);
-	code_r15mem(c, reg, e->off);
+	code_r15mem(c, reg, e->c.off);
 }
 
 /* modrm, sib, disp of memory operand o with r15 replaced by s */
@@ -108,6 +119,7 @@ static void log_ea(struct em *e, const struct plan_log *l, const struct dec *d, 
 	s = scratch_get(e, dec_gprs(d) & live, live);
 	lea(e, d, o, s.reg, l->disp);
 	store(e, s.reg, 8);
+	stored(e, l);
 	scratch_put(e, s);
 }
 
@@ -149,14 +161,16 @@ static void load_top(struct code *c, unsigned reg)
 }
 
 /* The target of an indirect jump, or of a ret (at the stack's top). */
-static void log_target(struct em *e, const struct dec *d, unsigned w, uint32_t live)
+static void log_target(struct em *e, const struct plan_log *l, const struct dec *d, uint32_t live)
 {
+	unsigned w = l->w == 8 ? 8 : 4;
 	struct code *c = &e->c;
 	struct scratch s;
 	int r = d->op[0].type == ZYDIS_OPERAND_TYPE_REGISTER ? dec_gpr(d->op[0].reg.value) : -1;
 
 	if (d->in.meta.category != ZYDIS_CATEGORY_RET && r >= 0 && r != (int)R15) {
 		store(e, r, w);
+		stored(e, l);
 		return;
 	}
 	s = scratch_get(e, dec_gprs(d) & live, live);
@@ -170,6 +184,7 @@ static void log_target(struct em *e, const struct dec *d, unsigned w, uint32_t l
 		emit_load_operand(e, d, s.reg);
 	}
 	store(e, s.reg, w);
+	stored(e, l);
 	scratch_put(e, s);
 }
 
@@ -178,7 +193,7 @@ static void log_k(struct em *e, unsigned k)
 {
 	code_insn(&e->c);
 	code_bytes(&e->c, (uint8_t[]){0xc4, 0xc1, 0xf8, 0x91}, 4);
-	code_r15mem(&e->c, k, e->off);
+	code_r15mem(&e->c, k, e->c.off);
 }
 
 /* EVEX disp8 is scaled, so a 32-bit displacement is always used */
@@ -201,20 +216,20 @@ static void log_vec(struct em *e, unsigned v, unsigned w, bool legacy)
 		code_byte(c, 0x41 | (v & 8 ? 4 : 0));
 		code_byte(c, 0x0f);
 		code_byte(c, w == 16 ? 0x7f : 0xd6);
-		code_r15mem(c, v, e->off);
+		code_r15mem(c, v, e->c.off);
 	} else if (v < 16 && w <= 32) {
 		code_byte(c, 0xc4); /* vmovdqu x/ymm, vmovq */
 		code_byte(c, r | 0x41);
 		code_byte(c, w == 8 ? 0x79 : w == 16 ? 0x7a : 0x7e);
 		code_byte(c, w == 8 ? 0xd6 : 0x7f);
-		code_r15mem(c, v, e->off);
+		code_r15mem(c, v, e->c.off);
 	} else {
 		code_byte(c, 0x62);
 		code_byte(c, r | 0x40 | r2 | (w == 16 || w == 32 ? 3 : 1)); /* X=1 B=0 (r15), map */
 		code_byte(c, w == 8 ? 0xfd : w == 16 ? 0x7d : w == 32 ? 0xfd : 0xfe);
 		code_byte(c, w == 8 ? 0x08 : 0x48);
 		code_byte(c, w == 8 ? 0xd6 : w == 16 ? 0x39 : w == 32 ? 0x3b : 0x7f);
-		r15_disp32(c, v, e->off);
+		r15_disp32(c, v, e->c.off);
 		if (w == 16 || w == 32)
 			code_byte(c, 0);
 	}
@@ -229,41 +244,43 @@ void emit_log(struct em *e, const struct plan_log *l, const struct dec *d, uint3
 	case LOG_REG:
 		if (l->reg != R15) {
 			store(e, l->reg, l->w);
+			stored(e, l);
 			break;
 		}
 		s = scratch_get(e, 0, live);
 		code_gs(c, 0x8b, s.reg, TCB_R15, true);
 		store(e, s.reg, l->w);
+		stored(e, l);
 		scratch_put(e, s);
 		break;
 	case LOG_SETCC:
 		code_insn(c);
 		code_bytes(c, (uint8_t[]){0x41, 0x0f, 0x90 | (l->reg & 15)}, 3);
-		code_r15mem(c, 0, e->off);
+		code_r15mem(c, 0, e->c.off);
+		stored(e, l);
 		break;
 	case LOG_EA:
 		log_ea(e, l, d, live);
 		break;
 	case LOG_KMASK:
 		log_k(e, l->reg);
+		stored(e, l);
 		break;
 	case LOG_VEC:
 		log_vec(e, l->reg, l->w, d && d->in.encoding == ZYDIS_INSTRUCTION_ENCODING_LEGACY);
+		stored(e, l);
 		break;
 	case LOG_POPF:
 		s = scratch_get(e, 0, live);
 		load_top(c, s.reg);
 		store(e, s.reg, 8);
+		stored(e, l);
 		scratch_put(e, s);
 		break;
 	case LOG_TARGET:
-		log_target(e, d, l->w == 8 ? 8 : 4, live);
+		log_target(e, l, d, live);
 		break;
 	default:
 		c->fail = "unknown kind of log";
-		return;
 	}
-	e->off += log_bytes(l);
-	e->since += log_bytes(l);
-	e->logbytes += log_bytes(l);
 }

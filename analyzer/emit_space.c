@@ -382,6 +382,7 @@ void space_cold(struct em *e)
 
 		e->cur_rot = k->rot;
 		state(e, k->vaddr);
+		c->off = 0;
 		code_here(c, k->label);
 		if (k->saved) {
 			c->cur.spill[slot(e)] = X_RAX;

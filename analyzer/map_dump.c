@@ -3,7 +3,8 @@
  * map_dump.c - the copy text and the patches of a map, for people and for golden tests
  *
  * One line an instruction of the copy: its offset, the original address the address map gives
- * for it with the register state there, the disassembly. Fix-ups are shown by their target.
+ * for it with the register state there (+N: N bytes stored from the log pointer on; ^N: the last N of
+ * them by the instruction that is next), the disassembly. Fix-ups are shown by their target.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -35,9 +36,13 @@ static const char *reg(unsigned r)
 
 static void put_state(const struct map_xlat *x)
 {
-	char s[64];
+	char s[96], n[24] = "", a[24] = "";
 
-	snprintf(s, sizeof(s), "%s%s%s%s%s%s%s%s%s", x->flags & MAP_X_R15_REAL ? "real " : "",
+	if (x->off)
+		snprintf(n, sizeof(n), "+%u ", x->off);
+	if (x->ahead)
+		snprintf(a, sizeof(a), "^%u ", x->ahead);
+	snprintf(s, sizeof(s), "%s%s%s%s%s%s%s%s%s%s%s", n, a, x->flags & MAP_X_R15_REAL ? "real " : "",
 		 x->flags & MAP_X_STUB ? "stub " : "", x->flags & MAP_X_FLAGS_SAVED ? "flags " : "",
 		 x->r15_reg != 0xff ? "r15=" : "", x->r15_reg != 0xff ? reg(x->r15_reg) : "",
 		 x->spill[0] != 0xff ? " s0=" : "", x->spill[0] != 0xff ? reg(x->spill[0]) : "",

@@ -174,6 +174,7 @@ static void put_blocks(struct mw *w, uint32_t gi)
 			mg.vaddr = mb.vaddr;
 		for (uint32_t i = 0; i < k->n; i++)
 			add(&w->sect[MAP_INSNLEN], &g->insn[k->first + i].len, 1);
+		add(&w->sect[MAP_INSNOPS], w->plan[gi]->insnops + k->first, k->n);
 		add(&w->sect[MAP_BLOCKS], &mb, sizeof(mb));
 	}
 	if (mg.vaddr == AN_NONE)
@@ -287,6 +288,7 @@ static void reserve(struct mw *w)
 		[MAP_COPY] = w->ncopy,
 		[MAP_BLOCKS] = w->nblock * sizeof(struct map_block),
 		[MAP_INSNLEN] = w->ninsn,
+		[MAP_INSNOPS] = w->ninsn,
 		[MAP_OPS] = w->nop * sizeof(struct sem_op),
 	};
 

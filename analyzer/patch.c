@@ -415,9 +415,9 @@ int groups_demote(struct module *m, const uint8_t *bad, struct patches *ps)
 		if (!bad[gi])
 			continue;
 		ps->ndemoted++;
-		g->reason = bad[gi];
+		g->reason = elf_sigreturn(m, g->insn[0].vaddr) ? MAP_R_SIGRET : bad[gi];
 		for (uint32_t r = 0; r < g->nrange; r++)
-			o[n++] = (struct map_opaque){g->range[r].start, g->range[r].end, bad[gi], 0};
+			o[n++] = (struct map_opaque){g->range[r].start, g->range[r].end, g->reason, 0};
 		for (uint32_t i = 0; i < g->ninsn; i++)
 			if (g->insn[i].vaddr >= m->text_lo && g->insn[i].vaddr + g->insn[i].len <= m->text_hi)
 				memset(&m->live_byte[g->insn[i].vaddr - m->text_lo], AN_BYTE_KEEP,

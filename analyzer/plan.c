@@ -49,5 +49,6 @@ void plan_free(struct plan *p)
 	free(p->blockop);
 	free(p->entryop);
 	free(p->retop);
+	free(p->insnops);
 	free(p);
 }

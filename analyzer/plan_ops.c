@@ -8,6 +8,8 @@
  *   return program  [RMARK] LOG … JMP block           only if other edges lead to the block
  *   block           BLOCK [RMARK LOG …] LOG … instructions … control
  *                         return site    AT_BLOCK
+ *
+ * How many slots each instruction's ops take is kept (insnops): where one begins cannot be seen in them.
  */
 #include <stdlib.h>
 #include "plan_buf.h"
@@ -86,9 +88,15 @@ static void block(struct pe *e, uint32_t bi)
 		return_logs(e, bi);
 	}
 	log_needs(e, bi, AT_BLOCK, &n, gr->b[bi].blklog | gr->b[bi].blkforce);
-	for (uint32_t i = b->first; i < b->first + b->n; i++)
+	for (uint32_t i = b->first; i < b->first + b->n; i++) {
+		uint32_t from = e->p->nop;
+
 		pe_insn(e, i);
-	pe_control(e, bi);
+		if (i + 1 == b->first + b->n)
+			pe_control(e, bi);
+		gr->broken |= e->p->nop - from > UINT8_MAX; /* none comes near */
+		e->p->insnops[i] = (uint8_t)(e->p->nop - from);
+	}
 }
 
 struct plan *pe_run(struct gr *gr)
@@ -102,7 +110,8 @@ struct plan *pe_run(struct gr *gr)
 	e.p->blockop = malloc((n + 1) * sizeof(uint32_t));
 	e.p->entryop = malloc((n + 1) * sizeof(uint32_t));
 	e.p->retop = malloc((n + 1) * sizeof(uint32_t));
-	if (!e.p->blockop || !e.p->entryop || !e.p->retop)
+	e.p->insnops = malloc(gr->g->ninsn + 1);
+	if (!e.p->blockop || !e.p->entryop || !e.p->retop || !e.p->insnops)
 		goto fail;
 	for (uint32_t i = 0; i < n; i++)
 		block(&e, i);

@@ -518,6 +518,7 @@ void r15_emit(struct em *e, const struct dec *d, uint32_t live)
 		code_gs(&e->c, 0x8b, s.reg, TCB_R15, true);
 	emit_bytes(e, d, out);
 	e->c.cur.vaddr = next;
+	e->c.ahead = 0;
 	if (acc & 2) {
 		e->c.cur.r15_reg = s.reg;
 		code_gs(&e->c, 0x89, s.reg, TCB_R15, true);

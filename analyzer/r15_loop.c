@@ -176,6 +176,7 @@ void rot_edges(struct em *e)
 
 		e->cur_rot = out ? out->reg : NOREG;
 		state(e, e->g->insn[e->g->block[x->to].first].vaddr);
+		c->off = e->off_in[x->to];
 		code_here(c, x->label);
 		if (out) {
 			if (out->write)

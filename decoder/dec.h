@@ -63,13 +63,13 @@ struct map {
 	const struct map_opaque *opaque;
 	const struct map_group *group;
 	const struct map_block *block;
-	const uint8_t *insnlen;
+	const uint8_t *insnlen, *insnops;
 	const struct map_site *site;
 	const struct map_leader *leader;
 	const struct map_rodata *ro;
 	const uint8_t *robytes;
 	const char *strings;
-	uint32_t nop, nrange, nopaque, ngroup, nblock, ninsnlen, nsite, nleader, nro;
+	uint32_t nop, nrange, nopaque, ngroup, nblock, ninsnlen, ninsnops, nsite, nleader, nro;
 	uint64_t nrobytes, nstrings;
 	uint32_t *by_ops; /* leaders ordered by op index, made on first use */
 	uint32_t *by_vaddr; /* blocks ordered by vaddr, made on first use */
@@ -85,6 +85,10 @@ const struct map_leader *map_leader(const struct map *m, uint32_t vaddr);
 /* leader of the lowest address whose op index is `op`, NULL if none */
 const struct map_leader *map_leader_of(struct map *m, uint32_t op);
 const struct map_block *map_block_at(struct map *m, uint32_t vaddr); /* the last that begins at or before */
+/* the control op that ends the program at op; the first op of instruction n of a block, or what is behind the
+ * last one's */
+uint32_t map_block_end(const struct map *m, uint32_t op);
+uint32_t map_insn_op(const struct map *m, const struct map_block *b, uint32_t n);
 /* block a program leads to; NONE32 if it leads to a mark */
 uint32_t map_block_of(const struct map *m, uint32_t op);
 /* map_check.c: control may arrive at op: a block, or a program that leads to a block or a mark */

@@ -11,6 +11,7 @@
 #include <string.h>
 #include <xxhash.h>
 #include "dec.h"
+#include "sem_eval.h"
 
 static const struct {
 	uint8_t sect;
@@ -22,6 +23,7 @@ static const struct {
 	{MAP_GROUPS, sizeof(struct map_group), "groups"},
 	{MAP_BLOCKS, sizeof(struct map_block), "blocks"},
 	{MAP_INSNLEN, 1, "instruction lengths"},
+	{MAP_INSNOPS, 1, "ops of instructions"},
 	{MAP_OPS, sizeof(struct sem_op), "ops"},
 	{MAP_SITES, sizeof(struct map_site), "sites"},
 	{MAP_LEADERS, sizeof(struct map_leader), "leaders"},
@@ -81,6 +83,7 @@ int map_parse(struct map *m, const uint8_t *base, size_t size, struct ptrace_err
 	SECT(group, ngroup, MAP_GROUPS);
 	SECT(block, nblock, MAP_BLOCKS);
 	SECT(insnlen, ninsnlen, MAP_INSNLEN);
+	SECT(insnops, ninsnops, MAP_INSNOPS);
 	SECT(site, nsite, MAP_SITES);
 	SECT(leader, nleader, MAP_LEADERS);
 	SECT(ro, nro, MAP_RODATA);
@@ -169,6 +172,22 @@ static int by_vaddr(const void *a, const void *b, void *map)
 	uint32_t x = m->block[*(const uint32_t *)a].vaddr, y = m->block[*(const uint32_t *)b].vaddr;
 
 	return x < y ? -1 : x > y;
+}
+
+uint32_t map_block_end(const struct map *m, uint32_t op)
+{
+	while (op < m->nop && (m->op[op].op <= SEM_BLOCK || m->op[op].op == SEM_RMARK))
+		op += 1 + sem_has_slot(m->op[op].op);
+	return op;
+}
+
+uint32_t map_insn_op(const struct map *m, const struct map_block *b, uint32_t n)
+{
+	uint32_t op = map_block_end(m, b->ops) + 1;
+
+	while (n < b->ninsn)
+		op -= m->insnops[b->insn + n++];
+	return op;
 }
 
 const struct map_block *map_block_at(struct map *m, uint32_t vaddr)

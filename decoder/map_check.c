@@ -9,10 +9,13 @@
  *   [RMARK] LOG … JMP block    what a stub logs before its block
  *   HALT, JMPX                 a mark says how to go on
  *
+ * A block's ops but for RMARK and LOGs at its start are its instructions' (MAP_INSNOPS).
+ *
  * So every cycle passes a BLOCK, whose handler makes room for the records up to the next one, or takes
  * bytes from the stream.
  */
 #include "dec.h"
+#include "sem_eval.h"
 
 static bool is_block(const struct map *m, uint32_t op)
 {
@@ -46,13 +49,39 @@ static int bad(const struct map *m, struct ptrace_error *e, const char *what, ui
 		       m->path, what, i);
 }
 
+static bool insns_fit(const struct map *m, const struct map_block *b)
+{
+	uint32_t op = b->ops + 1, end = map_block_end(m, b->ops), n = 0;
+
+	for (uint32_t i = 0; i < b->ninsn; i++)
+		n += m->insnops[b->insn + i];
+	if (end >= m->nop || n > end - b->ops)
+		return false;
+	for (; op < end + 1 - n; op++)
+		if (m->op[op].op != SEM_LOG && m->op[op].op != SEM_LOGSX && m->op[op].op != SEM_RMARK)
+			return false;
+	for (uint32_t i = 0; i < b->ninsn; i++) {
+		uint32_t next = op + m->insnops[b->insn + i];
+
+		while (op < next)
+			op += 1 + sem_has_slot(m->op[op].op);
+		if (op != next)
+			return false;
+	}
+	return true;
+}
+
 int map_check(const struct map *m, struct ptrace_error *e)
 {
+	if (m->ninsnops != m->ninsnlen)
+		return bad(m, e, "number of instructions", m->ninsnops);
 	for (uint32_t i = 0; i < m->nblock; i++) {
 		const struct map_block *b = &m->block[i];
 
 		if (!is_block(m, b->ops) || b->insn > m->ninsnlen || b->ninsn > m->ninsnlen - b->insn)
 			return bad(m, e, "block", i);
+		if (!insns_fit(m, b))
+			return bad(m, e, "instructions of block", i);
 	}
 	for (uint32_t i = 0; i < m->nleader; i++)
 		if (!map_begins(m, m->leader[i].ops) || (i && m->leader[i].vaddr < m->leader[i - 1].vaddr))

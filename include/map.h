@@ -24,7 +24,7 @@
 #include "sem.h"
 
 #define MAP_MAGIC 0x31304d5450545000ull
-#define MAP_VERSION 13 /* of format and analysis together: part of the cache key */
+#define MAP_VERSION 14 /* of format and analysis together: part of the cache key */
 
 enum map_section {
 	MAP_COPY, /* bytes: instrumented text */
@@ -35,6 +35,9 @@ enum map_section {
 	MAP_GROUPS, /* struct map_group */
 	MAP_BLOCKS, /* struct map_block, by group in the order of MAP_GROUPS, in a group ascending vaddr */
 	MAP_INSNLEN, /* bytes: instruction lengths, blocks index into it */
+	MAP_INSNOPS, /* bytes, as MAP_INSNLEN: op slots of each instruction in its block's program. The last
+	                one's include the control op, which ends the program: counted back from there each
+	                instruction's first op is found */
 	MAP_OPS, /* struct sem_op */
 	MAP_SITES, /* struct map_site, indexed by mark id */
 	MAP_LEADERS, /* struct map_leader, ascending vaddr: targets of indirect jumps */
@@ -132,7 +135,7 @@ struct map_group {
 struct map_block {
 	uint32_t vaddr;
 	uint32_t ops; /* index of its SEM_BLOCK op */
-	uint32_t insn; /* index into MAP_INSNLEN */
+	uint32_t insn; /* index into MAP_INSNLEN and MAP_INSNOPS */
 	uint16_t ninsn;
 	uint16_t flags;
 	uint32_t group;
@@ -176,7 +179,12 @@ struct map_xlat {
 	uint8_t flags; /* MAP_X_* */
 	uint8_t r15_reg; /* register that holds the program's r15 now (newer than the slot), or 0xff */
 	uint8_t spill[2]; /* register whose program value is in tcb.spill[i], or 0xff */
+	uint16_t off; /* bytes of the stream stored from the log pointer on: the stream's position is the
+	                 log pointer plus this. The log pointer may be put back behind bytes it has passed */
+	uint16_t ahead; /* so many of the bytes before that position instruction `vaddr` has logged, which has
+	                   not run yet. At most MAP_AHEAD_MAX */
 };
+#define MAP_AHEAD_MAX 512
 enum {
 	MAP_X_R15_REAL = 1,
 	MAP_X_FLAGS_SAVED = 2 /* flags are in tcb.flags: bits 8-15 as lahf stores them

@@ -87,7 +87,9 @@ enum {
 /* Where a signal interrupted. `where` is enum run_stop_where: in RUN_STOP_IN_HOOK the event stands where the
  * system call's mark would, else the chunk has a cut for it. */
 struct run_signal {
-	uint32_t signo, where;
+	uint32_t signo;
+	uint16_t where, ahead; /* ahead: where is RUN_STOP_IN_COPY: map_xlat.ahead, bytes of the region that
+	                       instruction rip has logged already; else 0 */
 	uint64_t frame; /* address of the handler's struct ucontext: names this signal in RUN_EV_SIGRET */
 	uint64_t rip, rflags; /* next instruction (original address), the program's flags */
 	uint64_t gpr[16]; /* the program's registers */
@@ -199,22 +201,23 @@ enum run_module_reason {
 /* ---- stop.bin -------------------------------------------------------------------------
  *
  * Where a clean stop ended the trace. Synchronous stops end the stream with RUN_EV_STOP. A stop
- * by a signal (async = 1) has no mark: the last chunk goes on after lp_pos with whatever the
- * interrupted region had stored at its static offsets (and garbage behind it). The walk ends
- * when, with the log pointer's commit at lp_pos, it is about to execute copy_off (no
- * instruction executes twice between two commits); original instruction `rip` was not executed.
+ * by a signal (async = 1) has no mark: the last chunk goes on after lp_pos with the `bytes` bytes that the
+ * interrupted region had stored at its static offsets (and garbage behind them). The walk ends at the
+ * end of those, when it is about to execute original instruction `rip` with these registers.
  */
 #define RUN_STOP_MAGIC 0x504f545354505450ull
 struct run_stop_state {
 	uint64_t magic;
 	uint32_t version;
 	uint32_t reason; /* enum run_stop */
-	uint32_t async;
+	uint16_t async;
+	uint16_t bytes; /* of the stream stored from lp_pos on, in RUN_STOP_IN_COPY: map_xlat.off */
 	uint32_t signo; /* RUN_STOP_SIGNAL: which; else 0 */
 	uint32_t tid, zero; /* the thread whose stream it is about */
 	uint64_t lp_pos; /* stream position of the log pointer */
 	uint64_t rip; /* original address of the next instruction (run time) */
-	uint32_t where; /* enum run_stop_where */
+	uint16_t where; /* enum run_stop_where */
+	uint16_t ahead; /* as in struct run_signal */
 	uint32_t module; /* index in modules.bin when where is RUN_STOP_IN_COPY, else ~0 */
 	uint64_t copy_off; /* interrupted copy offset when where is RUN_STOP_IN_COPY */
 	uint64_t rflags;

@@ -113,7 +113,7 @@ static void in_hook(struct rt_tcb *t, uint64_t *gpr, uint64_t rip, uint64_t *rfl
 	bool sv = within(rip, rt_slow_saved, rt_text_hi);
 	uint64_t rsp = gpr[RSP]; /* the program's wherever a signal can arrive; a child's may be new */
 
-	*w = (struct rt_where){t->t.target - 2, RUN_STOP_IN_HOOK, ~0u, 0};
+	*w = (struct rt_where){t->t.target - 2, RUN_STOP_IN_HOOK, ~0u, 0, 0, 0};
 	if (within(rip, rt_full_entry, rt_full_end)) {
 		if (rip >= (uint64_t)rt_full_saved) {
 			memcpy(gpr, t->sv.gpr, sizeof(t->sv.gpr));
@@ -196,7 +196,7 @@ static void interrupt(struct rt_tcb *t, int sig, uint64_t *uc, uint64_t trap)
 			st.gpr[R15] = t->t.r15;
 			t->t.lp = lp;
 		}
-		w = (struct rt_where){trap, RUN_STOP_IN_TEXT, ~0u, 0};
+		w = (struct rt_where){trap, RUN_STOP_IN_TEXT, ~0u, 0, 0, 0};
 		rt_map_avoid(rt_mod_at(trap), (uint32_t)(trap - rt_mod_at(trap)->bias));
 	} else if (within(rip, rt_text_lo, rt_text_hi)) {
 		in_hook(t, st.gpr, rip, &rflags, &w);
@@ -212,6 +212,8 @@ static void interrupt(struct rt_tcb *t, int sig, uint64_t *uc, uint64_t trap)
 	st.where = t->vm ? RUN_STOP_IN_HOOK : w.where;
 	st.module = w.module;
 	st.copy_off = w.copy_off;
+	st.bytes = w.off;
+	st.ahead = w.ahead;
 	st.rflags = rflags;
 	if (trap && !t->vm && !rt.stopped)
 		rt_mark(t, RUN_MARK_EVENT, RUN_EV_UNEXPECTED, trap);

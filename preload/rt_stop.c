@@ -70,7 +70,7 @@ static void gs_clear(void)
 int rt_stop_leave(struct rt_tcb *t, uint32_t reason, uint64_t rip)
 {
 	struct run_stop_state st;
-	struct rt_where w = {rip, RUN_STOP_IN_HOOK, ~0u, 0};
+	struct rt_where w = {rip, RUN_STOP_IN_HOOK, ~0u, 0, 0, 0};
 	uint64_t rflags = rt_rflags(0x202, t->sv.flags);
 
 	memset(&st, 0, sizeof(st));
@@ -84,6 +84,8 @@ int rt_stop_leave(struct rt_tcb *t, uint32_t reason, uint64_t rip)
 	st.where = w.where;
 	st.module = w.module;
 	st.copy_off = w.copy_off;
+	st.bytes = w.off;
+	st.ahead = w.ahead;
 	st.rflags = rflags;
 	rt_stop(t, reason, &st);
 	rt_sig_restore(t->sig);

@@ -94,12 +94,13 @@ void rt_xlat(struct rt_tcb *t, uint64_t *gpr, uint64_t rip, uint64_t *rflags, st
 	}
 	x = m ? find(m, rip - m->copy) : NULL;
 	if (!x) {
-		*w = (struct rt_where){orig, RUN_STOP_IN_TEXT, ~0u, 0};
+		*w = (struct rt_where){orig, RUN_STOP_IN_TEXT, ~0u, 0, 0, 0};
 		if (rt_in_ring(gpr[R15]))
 			gpr[R15] = t->t.r15;
 		return;
 	}
-	*w = (struct rt_where){m->bias + x->vaddr, RUN_STOP_IN_COPY, m->index, rip - m->copy};
+	*w = (struct rt_where){m->bias + x->vaddr, RUN_STOP_IN_COPY, m->index,
+			       rip - m->copy,	   x->off,	     x->ahead};
 	if (x->flags & MAP_X_TARGET) /* the call has happened but for its jump */
 		w->rip = t->t.target;
 	in_copy(t, x, gpr, rflags);

@@ -42,10 +42,13 @@ ok overlap-opaque has "$(explain "$(so over)" f)" 'overlapping'
 { echo .text; fn f; echo 'call 1f; 1: pop %rax; ret'; end f; } >"$tmp/getpc.S"
 ok getpc-opaque has "$(explain "$(so getpc)" f)" 'address escapes'
 
-# --- signal return
-{ echo .text; fn f; echo 'nop; mov $15,%rax; syscall'; end f; } >"$tmp/sigret.S"
-ok sigreturn-opaque has "$(explain "$(so sigret)" f)" 'signal return'
-
+# --- signal return: an entry at its mov, also where the FDE begins a byte early
+{ echo '.text; nopl 0(%rax); .cfi_startproc; nop; .globl r; .type r,@function; r: mov $15,%rax; syscall'; end r
+  fn g; echo 'mov $15,%eax; syscall'; end g; } >"$tmp/sigret.S"
+s=$(so sigret)
+ok sigreturn-relocated has "$(explain "$s" r)" '^group'
+ok sigreturn-two test "$(explain "$s" r | grep -c ' 2 syscall')" = 1
+ok sigreturn-short has "$(explain "$s" g)" '^group'
 # --- undecodable only where reached
 { echo .text; fn f; echo 'ret; .byte 6,6,6'; end f; fn g; echo '.byte 6'; end g; } >"$tmp/bad.S"
 s=$(so bad)

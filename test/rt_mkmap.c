@@ -139,10 +139,12 @@ static void tables(void)
 		char n[4];
 
 		snprintf(n, sizeof(n), "%d", i);
-		x[nx++] = (struct map_xlat){value("xc_", n) - copy, value("xo_", n), 0, 0xff, {0xff, 0xff}};
+		x[nx++] = (struct map_xlat){
+			value("xc_", n) - copy, value("xo_", n), 0, 0xff, {0xff, 0xff}, 0, 0};
 	}
 	/* t_log has one entry for its whole body: the count in rdi is all its state */
-	x[nx++] = (struct map_xlat){value("cj_", "log") - copy, value("xo_", "3"), 0, 0xff, {0xff, 0xff}};
+	x[nx++] =
+		(struct map_xlat){value("cj_", "log") - copy, value("xo_", "3"), 0, 0xff, {0xff, 0xff}, 0, 0};
 	qsort(fix, nf, sizeof(fix[0]), cmp);
 	qsort(patch, np, sizeof(patch[0]), cmp);
 	qsort(x, nx, sizeof(x[0]), cmp);

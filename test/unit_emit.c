@@ -8,12 +8,17 @@
  * map is applied (copy placed, fix-ups, patches) with a TCB of this test behind %gs and a chunk
  * of its own, and every call must give the same result, keep the callee-saved registers, and
  * leave an ENTRYX mark of the function in the log. A part of the calls begin with a full chunk.
+ *
+ * Some are made once more, a step at a time. What the address map says is stored of the stream by then must be
+ * there for good, and everything stored must be in what it says: after each step what lies behind that is
+ * overwritten, as it is when a signal's event is put there.
  */
 #define _GNU_SOURCE
 #include <asm/prctl.h>
 #include <dlfcn.h>
 #include <fcntl.h>
 #include <link.h>
+#include <signal.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -21,6 +26,7 @@
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
+#include <ucontext.h>
 #include <unistd.h>
 #include "map.h"
 #include "run.h"
@@ -143,6 +149,55 @@ static int apply(const char *path, uint64_t chunk)
 	return (int)syscall(SYS_arch_prctl, ARCH_SET_GS, &tcb);
 }
 
+/* ---- a step at a time ---- */
+
+#define POISON 0xa5
+#define BEHIND 64
+static uint64_t tf; /* RFLAGS.TF while stepping, else 0 */
+static uint8_t kept[1 << 20];
+static volatile uint64_t base, pos; /* of the log; stream position so far */
+static volatile uint32_t steps;
+static const char *volatile wrong;
+
+static void on_step(int sig, siginfo_t *si, void *uc_)
+{
+	const greg_t *r = ((ucontext_t *)uc_)->uc_mcontext.gregs;
+	uint64_t off = (uint64_t)r[REG_RIP] - (uintptr_t)copy, at;
+	uint32_t n, lo = 0;
+	const struct map_xlat *x = sect(MAP_XLAT, sizeof(*x), &n);
+	bool plain = true;
+
+	(void)sig;
+	(void)si;
+	if (off >= ((const struct map_head *)map)->sect[MAP_COPY].size)
+		return;
+	for (uint32_t hi = n; lo < hi;) {
+		uint32_t mid = lo + (hi - lo) / 2;
+
+		if (x[mid].copy_off <= off)
+			lo = mid + 1;
+		else
+			hi = mid;
+	}
+	at = (uint64_t)r[REG_R15];
+	if (!lo || (x[--lo].flags & MAP_X_R15_REAL) || at - base + BEHIND > sizeof(kept) - BEHIND)
+		return; /* r15 is the program's, or holds a value of the copy's: at a call */
+	at += x[lo].off;
+	steps++;
+	if (x[lo].ahead > at - base)
+		wrong = "an instruction ahead of the stream";
+	if (at < pos)
+		wrong = "the stream goes back";
+	for (uint64_t p = pos; p < at; p++) {
+		kept[p - base] = *(uint8_t *)p;
+		plain &= kept[p - base] == POISON;
+	}
+	if (at > pos && plain)
+		wrong = "a store did not count at once";
+	pos = at;
+	memset((void *)at, POISON, BEHIND);
+}
+
 /* calls fn with marked callee-saved registers; *bad counts those that changed */
 static uint64_t call(fn g, uint64_t a, uint64_t b, uint64_t *bad)
 {
@@ -152,7 +207,9 @@ static uint64_t call(fn g, uint64_t a, uint64_t b, uint64_t *bad)
 		"sub $128, %%rsp; push %%rbp; push %%rbx; push %%r12; push %%r13; push %%r14; push %%r15\n"
 		"mov $0x111, %%rbx; mov $0x222, %%rbp; mov $0x333, %%r12; mov $0x444, %%r13\n"
 		"mov $0x555, %%r14; mov $0x666, %%r15\n"
+		"mov %[tf], %%rdx; pushfq; or %%rdx, (%%rsp); popfq\n"
 		"call *%%rcx\n"
+		"pushfq; andq $~0x100, (%%rsp); popfq\n"
 		"xor %%ecx, %%ecx\n"
 		"cmp $0x111, %%rbx; setne %%dl; add %%dl, %%cl; cmp $0x222, %%rbp; setne %%dl; add %%dl, "
 		"%%cl\n"
@@ -162,7 +219,7 @@ static uint64_t call(fn g, uint64_t a, uint64_t b, uint64_t *bad)
 		"%%cl\n"
 		"pop %%r15; pop %%r14; pop %%r13; pop %%r12; pop %%rbx; pop %%rbp; add $128, %%rsp"
 		: "=a"(r), "=c"(n), "+D"(a), "+S"(b)
-		: "1"(g)
+		: [tf] "m"(tf), "1"(g)
 		: "rdx", "r8", "r9", "r10", "r11", "xmm0", "xmm1", "xmm2", "xmm3", "xmm4", "xmm5", "xmm6",
 		  "xmm7", "xmm8", "xmm9", "xmm10", "xmm11", "xmm12", "xmm13", "xmm14", "xmm15", "memory",
 		  "cc");
@@ -190,6 +247,31 @@ static void check(unsigned i, unsigned k, uint64_t chunk)
 			       names[i], (unsigned long long)arg(i, k), (unsigned long long)arg(k, i), k,
 			       (unsigned long long)r, (unsigned long long)want[i][k], (unsigned long long)bad,
 			       mark, (long long)(tcb.lp - chunk));
+	} else {
+		passed++;
+	}
+}
+
+static void check_steps(unsigned i, unsigned k, uint64_t chunk)
+{
+	struct sigaction sa = {.sa_sigaction = on_step, .sa_flags = SA_SIGINFO};
+	uint64_t bad = 0;
+
+	sigaction(SIGTRAP, &sa, NULL);
+	tcb.lp = base = pos = chunk;
+	tcb.expect = 0;
+	steps = 0;
+	wrong = NULL;
+	tf = 0x100;
+	call(f[i], arg(i, k), arg(k, i), &bad);
+	tf = 0;
+	if (!wrong && (bad || steps < 5 || pos != tcb.lp))
+		wrong = "the call";
+	if (!wrong && memcmp((void *)chunk, kept, pos - chunk))
+		wrong = "bytes counted before they were stored";
+	if (wrong) {
+		if (failed++ < 20)
+			printf("FAIL %s call %u, %u steps: %s\n", names[i], k, steps, wrong);
 	} else {
 		passed++;
 	}
@@ -223,6 +305,9 @@ int main(int argc, char **argv)
 	for (unsigned i = 0; i < NF; i++)
 		for (unsigned k = 0; k < NC; k++)
 			check(i, k, chunk);
+	for (unsigned i = 0; i < NF; i++)
+		for (unsigned k = 0; k < 4; k++)
+			check_steps(i, k, chunk);
 	printf("%u passed, %u failed\n", passed, failed);
 	return failed != 0;
 }

@@ -36,14 +36,20 @@ static struct map_leader leaders[16];
 static struct map_group groups[4];
 static uint32_t nop, nblock, nsite, nleader;
 static uint8_t rodata[256];
+static uint8_t lens[256], insnops[256]; /* of instructions, by blocks in order */
+static uint32_t ninsn, begins[256]; /* op that each begins at, 0: not said, the block's last has all ops */
+static uint32_t nbegin;
 
 static uint8_t stream[4096];
 static size_t nstream;
 
 static void reset(void)
 {
-	nop = nblock = nsite = nleader = 0;
+	nop = nblock = nsite = nleader = ninsn = 0;
 	nstream = 0;
+	memset(lens, 0, sizeof(lens));
+	memset(insnops, 0, sizeof(insnops));
+	memset(begins, 0, sizeof(begins));
 }
 
 static uint32_t op(unsigned code, unsigned w, unsigned dst, unsigned a, unsigned b, int64_t imm)
@@ -52,11 +58,37 @@ static uint32_t op(unsigned code, unsigned w, unsigned dst, unsigned a, unsigned
 	return nop++;
 }
 
-static uint32_t block(uint32_t vaddr, uint32_t group, uint32_t ninsn)
+static uint32_t block(uint32_t vaddr, uint32_t group, uint32_t n)
 {
-	blocks[nblock] =
-		(struct map_block){.vaddr = vaddr, .ops = nop, .ninsn = (uint16_t)ninsn, .group = group};
+	blocks[nblock] = (struct map_block){
+		.vaddr = vaddr, .ops = nop, .insn = ninsn, .ninsn = (uint16_t)n, .group = group};
+	nbegin = ninsn;
+	ninsn += n;
+	memset(lens + nbegin, 1, n);
 	return op(SEM_BLOCK, 0, SEM_NONE, SEM_NONE, SEM_NONE, nblock++);
+}
+
+/* the next instruction of the block begins */
+static void insn(void)
+{
+	begins[nbegin++] = nop;
+}
+
+static void count_ops(void)
+{
+	for (uint32_t b = 0; b < nblock; b++) {
+		const struct map_block *k = &blocks[b];
+		uint32_t end = k->ops + 1;
+
+		while (ops[end].op <= SEM_BLOCK || ops[end].op == SEM_RMARK)
+			end += 1 + (ops[end].op >= SEM_RECVEC && ops[end].op <= SEM_RECXS);
+		for (uint32_t i = k->insn; i < k->insn + k->ninsn; i++) {
+			bool last = i + 1 == k->insn + k->ninsn;
+			uint32_t from = begins[i] || !last ? begins[i] : k->ops + 1;
+
+			insnops[i] = (uint8_t)((last ? end + 1 : begins[i + 1]) - from);
+		}
+	}
 }
 
 static void rec(uint32_t ip, unsigned kind, unsigned size, unsigned base, int32_t disp)
@@ -103,7 +135,7 @@ static struct map *build(uint8_t **keep)
 	} s[] = {
 		{MAP_GROUPS, groups, sizeof(groups)},  {MAP_RODATA, NULL, sizeof(struct map_rodata)},
 		{MAP_ROBYTES, rodata, sizeof(rodata)}, {MAP_STRINGS, "", 1},
-		{MAP_INSNLEN, rodata, sizeof(rodata)},
+		{MAP_INSNLEN, lens, sizeof(lens)},     {MAP_INSNOPS, insnops, sizeof(insnops)},
 	};
 	struct map_rodata ro = {.vaddr = 0x9000, .size = sizeof(rodata)};
 	struct map_head h = {.magic = MAP_MAGIC, .version = MAP_VERSION, .nsites = nsite};
@@ -112,6 +144,7 @@ static struct map *build(uint8_t **keep)
 	struct ptrace_error e = {0};
 	size_t at = 1024;
 
+	count_ops();
 	for (int i = 0; i < MAP_NSECTIONS; i++) {
 		const void *p = NULL;
 		size_t n = 0;
@@ -676,21 +709,26 @@ static void stop_map(void)
 	uint32_t head;
 
 	reset();
-	memset(rodata, 1, 8);
 	leader(0x1000, 0, MAP_LEADER_RETURN);
 	block(0x1000, 0, 1);
 	op(SEM_LOG, 8, SEM_RSI, SEM_NONE, SEM_NONE, 0);
 	op(SEM_IMM, 8, SEM_RCX, SEM_NONE, SEM_NONE, 0);
 	op(SEM_JMP, 0, SEM_NONE, SEM_NONE, SEM_NONE, SEM_TARGETS(nop + 1, 0));
 	head = block(0x1010, 0, 3);
+	insn();
 	op(SEM_REC, 2, SEM_RECDST(4, PTRACE_R), SEM_RSI, SEM_RCX, SEM_RECIMM(0, 0x1010));
+	insn();
 	op(SEM_ADD, 8, SEM_RCX, SEM_RCX, SEM_NONE, 1);
 	op(SEM_SUB, 8, SEM_T0, SEM_RCX, SEM_NONE, 100);
+	insn();
 	op(SEM_JCC, 0, SEM_NONE, SEM_T0, SEM_NONE, SEM_TARGETS(head, nop + 1));
 	block(0x1020, 0, 3);
+	insn();
 	op(SEM_LOG, 8, SEM_RDI, SEM_NONE, SEM_NONE, 0);
 	rec(0x1020, PTRACE_W, 1, SEM_RDI, 0);
+	insn();
 	rec(0x1021, PTRACE_R, 1, SEM_RSI, 0);
+	insn();
 	op(SEM_JCC_LOG, 0, SEM_NONE, SEM_NONE, SEM_NONE, SEM_TARGETS(head, nop + 1));
 	exit_block(0x1030);
 	put64(0x5000);
