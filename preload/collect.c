@@ -93,8 +93,11 @@ static void follow(struct collect *c)
 
 		if (!proc_look(c, &soon))
 			return;
-		if (!work_drain(c))
-			futex_wait(&h->wake, wake, soon ? 2 : POLL_MS);
+		if (work_drain(c))
+			continue;
+		__atomic_store_n(&h->asleep, 1, __ATOMIC_SEQ_CST);
+		futex_wait(&h->wake, wake, soon ? 2 : POLL_MS);
+		__atomic_store_n(&h->asleep, 0, __ATOMIC_SEQ_CST);
 	}
 }
 

@@ -33,6 +33,7 @@
 #define RING_THREADS 4096 /* at once, at most */
 #define RING_PROCS 1024
 #define RING_SPARE 64 /* chunks beyond one per thread, at most */
+#define RING_ENDED 16 /* chunks of threads that ended, beyond those */
 #define RING_NONE 0xffffffffu
 #define RING_PAGE 4096u
 
@@ -101,6 +102,7 @@ struct ring_head {
 	uint32_t fresh __attribute__((aligned(64))); /* chunks ever used */
 	uint32_t full; /* stack: index + 1 of the newest chunk handed over */
 	uint32_t wake; /* futex: bumped whenever the collector has something to look at */
+	uint32_t asleep; /* it waits for that */
 	uint64_t free
 		__attribute__((aligned(64))); /* stack: index + 1 of a chunk, above it a count of changes */
 	uint32_t freed; /* futex: bumped when a chunk came free */

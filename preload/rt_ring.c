@@ -37,25 +37,32 @@ static void populate(uint32_t chunk)
 
 /* Address space only: pages come when they are touched. Limits on address space and on files, which count
  * it all the same, leave room for fewer threads. */
-static uint32_t threads_for_limits(void)
+static void size_for_limits(uint32_t *nthreads, uint32_t *nchunks)
 {
-	const uint64_t each = RUN_CHUNK_SPAN + RING_PAGE + RT_PRIVATE, fixed = rt.nchunks + 2;
+	const uint64_t each = RUN_CHUNK_SPAN + RING_PAGE + RT_PRIVATE;
 	uint64_t space = rt_limit_space() / 8 / each, file = rt_limit_file() / (RUN_CHUNK_SPAN + RING_PAGE);
-	uint64_t n = RING_THREADS;
+	uint64_t n = RING_THREADS, all;
 
-	file = file > fixed ? file - fixed : 0;
+	file = file > 1 ? file - 1 : 0; /* one for what is before the chunks */
 	n = space < n ? space : n;
-	n = file < n ? file : n;
-	return n < 2 ? 2 : (uint32_t)n;
+	n = file < n + rt.nchunks ? file - rt.nchunks : n;
+	if (file < rt.nchunks + 2u || n < 2)
+		n = 2;
+	all = n + rt.nchunks + RING_ENDED;
+	*nthreads = (uint32_t)n;
+	*nchunks = (uint32_t)(all > file && file >= n + rt.nchunks ? file : all);
 }
 
 static int ring_map(int fd)
 {
-	uint32_t nthreads = threads_for_limits(), nchunks = nthreads + rt.nchunks;
-	uint64_t size = ring_chunk_off(nthreads, nchunks, nchunks), base;
-	long r = rt_sc(__NR_ftruncate, fd, size);
+	uint32_t nthreads, nchunks;
 	struct ring_head *h;
+	uint64_t size, base;
+	long r;
 
+	size_for_limits(&nthreads, &nchunks);
+	size = ring_chunk_off(nthreads, nchunks, nchunks);
+	r = rt_sc(__NR_ftruncate, fd, size);
 	if (r == -EFBIG)
 		rt_take_xfsz();
 	if (rt_err(r))
@@ -129,8 +136,9 @@ bool rt_ring_dead(void)
 
 void rt_ring_kick(void)
 {
-	__atomic_add_fetch(&rt.ring->wake, 1, __ATOMIC_RELEASE);
-	rt_futex_wake(&rt.ring->wake);
+	__atomic_add_fetch(&rt.ring->wake, 1, __ATOMIC_SEQ_CST);
+	if (__atomic_load_n(&rt.ring->asleep, __ATOMIC_SEQ_CST))
+		rt_futex_wake(&rt.ring->wake);
 }
 
 void rt_ring_wait_done(struct ring_proc *p)
@@ -142,7 +150,8 @@ void rt_ring_wait_done(struct ring_proc *p)
 
 /* ---- chunks ---- */
 
-/* One that was used before, or, up to one for each thread and some more, one that was not. */
+/* One that was used before, or, up to one for each thread and some more, one that was not. Threads that ended
+ * wait for nobody, and have mostly touched little of theirs: new ones need not wait for those. */
 static uint32_t get_chunk(bool *fresh)
 {
 	struct ring_head *h = rt.ring;
@@ -152,7 +161,7 @@ static uint32_t get_chunk(bool *fresh)
 	if (c != RING_NONE)
 		return c;
 	n = __atomic_load_n(&h->fresh, __ATOMIC_RELAXED);
-	while (n < h->nchunks && n < h->live + h->spare)
+	while (n < h->nchunks && n < h->live + h->spare + RING_ENDED)
 		if (__atomic_compare_exchange_n(&h->fresh, &n, n + 1, true, __ATOMIC_RELAXED,
 						__ATOMIC_RELAXED)) {
 			*fresh = true;

@@ -113,9 +113,11 @@ void rt_thread_drop(struct rt_tcb *t)
 	__atomic_store_n(&t->th.life, RING_THREAD_FREE, __ATOMIC_RELEASE);
 }
 
-/* t's last chunk is on its way; how many threads of its process are left */
+/* t's last chunk is on its way; how many threads of its process are left. Its TCB, whose pages are there, is the
+ * next to be taken */
 uint32_t rt_thread_end(struct rt_tcb *t)
 {
+	rt.ring->hint = ((uint64_t)t - (uint64_t)ring_tcb(rt.ring, 0)) / RING_PAGE;
 	if (rt.stopped) {
 		rt_ring_wait_done(rt_proc(t)); /* the collector may be reading it */
 		ring_push_free(rt.ring, t->th.chunk);
