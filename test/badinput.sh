@@ -124,8 +124,9 @@ fresh; rm -r bad/maps; check maps-missing dec 1 'no map' -f null bad
 fresh; cut "$M" 100; check map-cut-head dec 1 'no map' -f null bad
 fresh; cut "$M" 5000; check map-cut dec 1 'does not fit\|cut' -f null bad
 fresh; poke "$M" 300 '\377\377'; check map-head-corrupt dec 1 'checksum' -f null bad
-ops() { od -An -tu8 -j280 -N8 "$1" | tr -d ' '; } # where MAP_OPS is
-fresh; poke "$M" $(($(ops "$M") + 100)) 'XXXXXXXX'; check map-corrupt dec 1 'ops is damaged (checksum)' -f null bad
+sect() { od -An -tu8 -j$((88 + 24 * $1)) -N8 "$2" | tr -d ' '; } # where a section begins: struct map_head
+ops=9 blocks=6 # enum map_section
+fresh; poke "$M" $(($(sect $ops "$M") + 100)) 'XXXXXXXX'; check map-corrupt dec 1 'ops is damaged (checksum)' -f null bad
 fresh; poke "$M" 8 '\143'; check map-version dec 1 'map version 99' -f null bad
 fresh; poke "$M" 16 'XXXXXXXXXXXX'; check map-key dec 1 'no map with its key' -f null bad
 fresh; printf x >bad/maps/other.ptmap; check map-foreign-file dec 0 '' -f null bad
@@ -166,8 +167,8 @@ for at in 100 2000; do # what the runtime uses: head, copy
 	check "cache-corrupt-$at" again
 	cp map.good "$map"
 done
-for at in 10000 20000; do # what only the decoder reads
-	cp map.good x; poke x $at '\314\314\314\314\314\314\314\314'; cp x "$map"
+for at in $ops $blocks; do # what only the decoder reads
+	cp map.good x; poke x $(($(sect "$at" x) + 100)) '\314\314\314\314\314\314\314\314'; cp x "$map"
 	rm -rf run.dir; traced ./prog >out 2>err; check "cache-corrupt-$at" [ $? = 42 ]
 	check "cache-corrupt-$at-decode" dec 1 'is damaged (checksum)' -f null run.dir
 	cp map.good "$map"
