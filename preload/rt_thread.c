@@ -223,6 +223,7 @@ static void log_start(struct rt_tcb *t)
 	rt_sc(__NR_arch_prctl, 0x1003 /* ARCH_GET_FS */, &s.fsbase);
 	s.tsc = rt_tsc();
 	s.flags = t->born;
+	s.modules = t->born ? rt_proc(t)->nmodules : rt.nindex;
 	if (t->sv.gpr[RSP] == t->parent_rsp) {
 		s.stack = t->sv.gpr[RSP];
 		s.stack_size = stack_size(s.stack);
