@@ -42,6 +42,7 @@ double now(void); /* monotonic seconds */
 /* whole file, read-only, private; NULL with err. An empty file gives a non-NULL pointer. */
 const uint8_t *file_map(const char *path, size_t *size, struct ptrace_error *e);
 void file_unmap(const uint8_t *p, size_t size);
+char *text_read(const char *path); /* whole file, as a string to be freed; NULL if there is none */
 
 /* ---- json.c: just enough to read what the runtime wrote ---------------------------------- */
 
@@ -106,9 +107,13 @@ bool map_roaddress(const struct map *m, uint64_t vaddr, uint64_t *v);
 #define LOG_MIN 512 /* bytes log_need can be asked for at most: the widest group of logs */
 
 struct log;
-/* ended: the process is known to have; then, as when it is gone, what ptrace-collect has not written yet is
- * waited for */
-struct log *log_open(const char *path, uint32_t pid, uint32_t tid, bool ended, struct ptrace_error *e);
+enum {
+	LOG_ENDED = 1, /* the process is known to have; then, as when it is gone, what ptrace-collect has not
+	                       written yet is waited for */
+	LOG_MANY =
+		2, /* many are open at a time: little memory, no descriptor and no thread each; log_time works */
+};
+struct log *log_open(const char *path, uint32_t pid, uint32_t tid, unsigned flags, struct ptrace_error *e);
 struct log *log_mem(const uint8_t *bytes, size_t n, bool clean); /* for tests; copies */
 void log_close(struct log *l);
 void log_limit(struct log *l, uint64_t pos); /* the stream ends there; before the first log_need */
@@ -121,11 +126,23 @@ bool log_need(struct log *l, const uint8_t **p, const uint8_t **end, size_t n);
 uint64_t log_pos(const struct log *l, const uint8_t *p); /* position in the stream */
 bool log_clean(const struct log *l); /* the chunk marked as the last was reached */
 const char *log_why(const struct log *l); /* damage found, or NULL */
+uint64_t log_time(struct log *l, const uint8_t *p); /* TSC at the walk's position, exact or estimated */
 /* when the stream began, by the head of its first chunk (TSC); UINT64_MAX if there is none */
 uint64_t log_start(const char *path);
 void log_sizes(const struct log *l, uint64_t *raw, uint64_t *disk); /* bytes seen so far */
 
-/* ---- run.c, run_start.c ------------------------------------------------------------------- */
+/* log_time.c: times of a chunk */
+struct log_times {
+	struct log_when {
+		uint64_t pos, tsc;
+	} * at; /* ascending */
+	uint32_t n, cap, hint;
+};
+void times_scan(struct log_times *t, const uint8_t *b, size_t n, uint64_t first, uint64_t open,
+		uint64_t close);
+uint64_t times_at(struct log_times *t, uint64_t pos); /* 0 if nothing is known */
+
+/* ---- run.c, run_proc.c, run_mod.c, run_start.c ------------------------------------------------------------------- */
 
 struct start {
 	const uint8_t *base;
@@ -162,13 +179,16 @@ struct proc {
 	bool async; /* stopped between marks (stop.bin): the stream is good up to lp_pos */
 	struct run_stop_state stop_at; /* if async */
 };
-void proc_end(struct proc *p); /* run.c: reads `ended`, `stop` and `end` */
+void proc_end(struct proc *p); /* reads `ended`, `stop` and `end` */
 /* start state of the process or its nearest ancestor that has one: the machine's state layout. NULL if none */
 const struct run_start *proc_cpu(const struct proc *p);
 
 struct thread {
 	struct proc *proc;
 	struct ptrace_thread pub;
+	bool decoded, exec; /* exec: it ended with one */
+	int end; /* enum walk_end */
+	uint64_t end_arg;
 };
 char *thread_path(const struct thread *t); /* of its log; to be freed */
 
@@ -180,9 +200,10 @@ struct ptrace_run {
 	uint32_t nthread, capthread, capproc;
 	struct map **map;
 	uint32_t nmap;
-	struct mapfile *mapfile; /* run.c: what is in maps/, as of maps_time */
+	struct mapfile *mapfile; /* run_mod.c: what is in maps/, as of maps_time */
 	uint32_t nmapfile;
 	struct timespec maps_time;
+	struct ptrace_process *plist;
 	struct ptrace_thread *tlist;
 	struct ptrace_module *mlist;
 	uint32_t nmlist;
@@ -193,6 +214,12 @@ struct ptrace_run {
 };
 
 void run_note(struct ptrace_run *r, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+/* for run.c */
+void run_open_proc(struct ptrace_run *r, const char *name, uint32_t pid, uint32_t image);
+void run_find_parents(struct ptrace_run *r); /* when all processes are there; orders them */
+void run_open_modules(struct proc *p);
+void run_open_threads(struct ptrace_run *r, struct proc *p);
+void run_forget_maps(struct ptrace_run *r);
 struct start *start_open(const char *path, struct ptrace_error *e);
 void start_close(struct start *s);
 
@@ -239,6 +266,7 @@ struct walk_opts {
 	bool verify; /* explain differences */
 	bool why; /* count the log's bytes by cause and place: walk_result.why_at */
 	bool counts; /* give walk_result.block */
+	bool timed; /* one of several threads that are walked at a time: walk_result.from, to; small batches */
 	uint64_t memory; /* bound of shadow memory, bytes */
 };
 #define WALK_BLOCK 0xff /* kind: ip = first instruction, addr = const uint8_t * to lengths, size = number */
@@ -280,6 +308,9 @@ struct walk_result {
 	struct walk_diff diff[8];
 	uint32_t ndiff;
 	uint64_t unexpected; /* RUN_EV_UNEXPECTED events */
+	bool exec; /* WALK_EXIT: the process went on as another image */
+	uint64_t from,
+		to; /* walk_opts.timed: TSC at the first record of the batch handed on, behind its last */
 };
 
 typedef int (*walk_fn)(void *ctx, struct ptrace_rec *rec, size_t n);
@@ -288,11 +319,27 @@ int walk_thread(struct proc *p, struct log *log, uint32_t tid, uint32_t index, c
 		walk_fn fn, void *ctx, struct ptrace_stats *st, struct walk_result *res);
 void walk_result_free(struct walk_result *res);
 
-/* ---- decode.c ----------------------------------------------------------------------------- */
+/* ---- decode.c, merge.c --------------------------------------------------------------------- */
+
+struct decode {
+	struct ptrace_run *run;
+	const struct walk_opts *o;
+	walk_fn fn;
+	/* at a thread's end (may be NULL); status: enum ptrace_status */
+	void (*ended)(void *ctx, uint32_t i, int status, const struct walk_result *res);
+	void *ctx;
+	struct ptrace_stats *st; /* accumulates */
+};
 
 /* thread i of the run; what was lost goes to run_note. Returns an enum ptrace_status. */
 int decode_thread(struct ptrace_run *r, uint32_t i, const struct walk_opts *o, walk_fn fn, void *ctx,
 		  struct ptrace_stats *st, struct walk_result *res);
+/* Threads of the run, ascending. Returns the worst enum ptrace_status of a thread. */
+int decode_threads(const struct decode *d, const uint32_t *list, uint32_t n, enum ptrace_merge merge);
+int decode_by_time(const struct decode *d, const uint32_t *list, uint32_t n); /* walk_opts.timed */
+void stats_add(struct ptrace_stats *to, const struct ptrace_stats *st); /* all but seconds */
 const char *stop_name(uint64_t stop); /* enum run_stop in words */
+/* how it ended, in words; "" if it was not decoded */
+const char *thread_end(const struct thread *t, char *buf, size_t n);
 
 #endif

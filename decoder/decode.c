@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * decode.c - decode one or all threads of a run; the public functions over it
+ * decode.c - decode one, several or all threads of a run; the public functions over it
  */
 #include <stdlib.h>
 #include <string.h>
@@ -44,16 +44,33 @@ static int outcome(struct ptrace_run *r, const struct thread *t, const struct wa
 	}
 }
 
+void stats_add(struct ptrace_stats *to, const struct ptrace_stats *st)
+{
+	to->instructions += st->instructions;
+	to->accesses += st->accesses;
+	to->reads += st->reads;
+	to->writes += st->writes;
+	to->prefetches += st->prefetches;
+	to->log_bytes_raw += st->log_bytes_raw;
+	to->log_bytes_disk += st->log_bytes_disk;
+	to->log_bytes_used += st->log_bytes_used;
+	to->opaque_entries += st->opaque_entries;
+	to->callbacks += st->callbacks;
+	to->checked += st->checked;
+	to->wrong += st->wrong;
+	to->unknown += st->unknown;
+	to->missing += st->missing;
+}
+
 int decode_thread(struct ptrace_run *r, uint32_t i, const struct walk_opts *o, walk_fn fn, void *ctx,
 		  struct ptrace_stats *st, struct walk_result *res)
 {
 	struct thread *t = r->thread[i];
 	struct ptrace_error e = {0};
-	uint64_t before = st->accesses;
-	double start = now();
+	struct ptrace_stats one = {0};
 	char *path = thread_path(t);
-	struct log *log = log_open(path, t->pub.pid, t->pub.tid, t->proc->ended, &e);
-	int rc;
+	struct log *log = log_open(path, t->pub.pid, t->pub.tid,
+				   (t->proc->ended ? LOG_ENDED : 0) | (o->timed ? LOG_MANY : 0), &e);
 
 	free(path);
 	memset(res, 0, sizeof(*res));
@@ -64,64 +81,133 @@ int decode_thread(struct ptrace_run *r, uint32_t i, const struct walk_opts *o, w
 	}
 	if (t->proc->async && t->proc->start && t->proc->start->s.tid == t->pub.tid)
 		log_limit(log, t->proc->stop_at.lp_pos);
-	walk_thread(t->proc, log, t->pub.tid, i, o, fn, ctx, st, res);
+	walk_thread(t->proc, log, t->pub.tid, i, o, fn, ctx, &one, res);
 	if (res->end == WALK_LOG_ENDS) /* known for good when all of the log is there */
 		proc_end(t->proc);
-	rc = outcome(r, t, res);
-	t->pub.records = st->accesses - before;
-	st->seconds += now() - start;
+	t->decoded = true;
+	t->end = res->end;
+	t->end_arg = res->arg;
+	t->exec = res->exec;
+	t->pub.records = one.accesses;
+	stats_add(st, &one);
 	log_close(log);
+	return outcome(r, t, res);
+}
+
+const char *thread_end(const struct thread *t, char *buf, size_t n)
+{
+	if (!t->decoded)
+		return "";
+	switch (t->end) {
+	case WALK_EXIT:
+		snprintf(buf, n, t->exec ? "exec" : "exit %llu", (unsigned long long)t->end_arg);
+		return buf;
+	case WALK_STOP:
+		return stop_name(t->end_arg);
+	case WALK_LOG_ENDS:
+		return "its log ends early";
+	case WALK_CANCELLED:
+		return "not decoded to its end";
+	default:
+		return "lost";
+	}
+}
+
+static int by_thread(const struct decode *d, const uint32_t *list, uint32_t n)
+{
+	int rc = PTRACE_OK;
+
+	for (uint32_t i = 0; i < n; i++) {
+		struct walk_result res;
+		enum walk_end end;
+		int k = decode_thread(d->run, list[i], d->o, d->fn, d->ctx, d->st, &res);
+
+		rc = k > rc ? k : rc;
+		if (d->ended)
+			d->ended(d->ctx, list[i], k, &res);
+		end = res.end;
+		walk_result_free(&res);
+		if (end == WALK_CANCELLED)
+			break;
+	}
+	return rc;
+}
+
+int decode_threads(const struct decode *d, const uint32_t *list, uint32_t n, enum ptrace_merge merge)
+{
+	struct walk_opts o = *d->o;
+	struct decode timed = *d;
+	double start = now();
+	int rc;
+
+	o.timed = true;
+	timed.o = &o;
+	rc = merge == PTRACE_BY_TIME ? decode_by_time(&timed, list, n) : by_thread(d, list, n);
+	d->st->seconds += now() - start;
 	return rc;
 }
 
 struct user {
+	struct ptrace_run *run;
 	ptrace_batch_fn fn;
 	void *ctx;
+	struct ptrace_error *err;
 };
 
-static int pass(void *ctx, struct ptrace_rec *rec, size_t n)
+static int user_batch(void *ctx, struct ptrace_rec *rec, size_t n)
 {
 	const struct user *u = ctx;
 
 	return u->fn ? u->fn(u->ctx, rec, n) : 0;
 }
 
-int ptrace_run_decode(ptrace_run *run, int thread, ptrace_batch_fn fn, void *ctx, struct ptrace_stats *stats,
-		      struct ptrace_error *err)
+static void user_ended(void *ctx, uint32_t i, int status, const struct walk_result *res)
+{
+	const struct user *u = ctx;
+	const struct ptrace_thread *t = &u->run->thread[i]->pub;
+
+	if (status)
+		err_set(u->err, status, "pid %u thread %u: %s", t->pid, t->tid,
+			res->end == WALK_STOP ? stop_name(res->arg) : res->why);
+}
+
+int ptrace_run_decode_threads(ptrace_run *run, const uint32_t *list, uint32_t n, enum ptrace_merge merge,
+			      ptrace_batch_fn fn, void *ctx, struct ptrace_stats *stats,
+			      struct ptrace_error *err)
 {
 	struct walk_opts o = {.memory = 512ull << 20};
-	struct user u = {fn, ctx};
+	struct user u = {run, fn, ctx, err};
 	struct ptrace_stats st = {0};
-	int rc = PTRACE_OK;
+	struct decode d = {run, &o, user_batch, user_ended, &u, &st};
+	int rc;
 
-	if (thread >= 0 && (uint32_t)thread >= run->nthread) {
-		err_set(err, PTRACE_USAGE, "the run has %u threads, there is no number %d", run->nthread,
-			thread);
-		return PTRACE_USAGE;
-	}
-	for (uint32_t i = 0; i < run->nthread; i++) {
-		struct walk_result res;
-		int k;
-
-		if (thread >= 0 && i != (uint32_t)thread)
-			continue;
-		k = decode_thread(run, i, &o, pass, &u, &st, &res);
-		if (k) {
-			err_set(err, k, "pid %u thread %u: %s", run->thread[i]->pub.pid,
-				run->thread[i]->pub.tid, res.end == WALK_STOP ? stop_name(res.arg) : res.why);
-			rc = k;
+	for (uint32_t i = 0; i < n; i++)
+		if (list[i] >= run->nthread || (i && list[i] <= list[i - 1])) {
+			err_set(err, PTRACE_USAGE,
+				"thread %u: the run has %u, and a list of them is in ascending order",
+				list[i], run->nthread);
+			return PTRACE_USAGE;
 		}
-		k = res.end;
-		walk_result_free(&res);
-		if (k == WALK_CANCELLED)
-			break;
-	}
+	rc = decode_threads(&d, list, n, merge);
 	if (!rc && run->damage) {
 		err_set(err, PTRACE_PARTIAL, "parts of %s are damaged or missing", run->dir);
 		rc = PTRACE_PARTIAL;
 	}
 	if (stats)
 		*stats = st;
+	return rc;
+}
+
+int ptrace_run_decode(ptrace_run *run, int thread, ptrace_batch_fn fn, void *ctx, struct ptrace_stats *stats,
+		      struct ptrace_error *err)
+{
+	uint32_t n = thread >= 0 ? 1 : run->nthread, *list = xcalloc(n, sizeof(*list));
+	int rc;
+
+	for (uint32_t i = 0; i < n; i++)
+		list[i] = thread >= 0 ? (uint32_t)thread : i;
+	rc = ptrace_run_decode_threads(run, list, n, PTRACE_BY_THREAD, fn, ctx, stats, err);
+	free(list);
 	return rc;
 }
 

@@ -6,7 +6,8 @@
  *
  * The helper stays at most NSLOT chunks ahead, so memory is bounded. A buffer has LOG_MIN bytes
  * of room in front: what the walker had left of the previous chunk is copied there, and a value
- * is never split. Chunks carry their position in the stream; a gap, a bad checksum or a cut ends
+ * is never split. Where very many logs are open at a time (LOG_MANY), there is no helper, the file is only open
+ * while a chunk is read, and one chunk is in memory. Chunks carry their position in the stream; a gap, a bad checksum or a cut ends
  * the stream there, with the reason: what comes after cannot be trusted to line up.
  */
 #include <errno.h>
@@ -29,6 +30,7 @@
 struct slot {
 	uint8_t *buf; /* LOG_MIN bytes of room, then the payload */
 	size_t cap, n, all; /* n: up to the limit */
+	uint64_t tsc_open, tsc_close;
 };
 
 struct log {
@@ -40,6 +42,7 @@ struct log {
 	size_t disk_cap;
 	uint64_t file_pos, seq, next;
 	bool ended; /* the process */
+	bool many; /* LOG_MANY */
 	/* shared, under lock */
 	pthread_mutex_t lock;
 	pthread_cond_t change;
@@ -53,6 +56,7 @@ struct log {
 	pthread_t helper;
 	uint64_t end_pos; /* stream position after the current buffer */
 	uint64_t limit;
+	struct log_times times; /* of the current chunk, with LOG_MANY */
 };
 
 static int bad(struct log *l, const char *fmt, uint64_t a, uint64_t b)
@@ -172,6 +176,8 @@ static int next_chunk(struct log *l, struct slot *s, bool *last)
 	if (unpack(l, &c, s->buf + LOG_MIN))
 		return -1;
 	s->n = c.raw_size;
+	s->tsc_open = c.tsc_open;
+	s->tsc_close = c.tsc_close;
 	*last = c.kind == 1;
 	l->file_pos += sizeof(c) + c.disk_size;
 	l->seq++;
@@ -179,12 +185,33 @@ static int next_chunk(struct log *l, struct slot *s, bool *last)
 	return 1;
 }
 
+/* the same, with the file open for no longer than that, and no memory kept but the chunk's */
+static int next_chunk_many(struct log *l, struct slot *s, bool *last)
+{
+	int k;
+
+	l->fd = open(l->path, O_RDONLY | O_CLOEXEC);
+	if (l->fd < 0) {
+		char what[100];
+
+		snprintf(what, sizeof(what), "cannot be read: %s", strerror(errno));
+		return bad(l, what, 0, 0);
+	}
+	k = next_chunk(l, s, last);
+	close(l->fd);
+	l->fd = -1;
+	free(l->disk);
+	l->disk = NULL;
+	return k;
+}
+
 /* fills the slot at head, which must be free; called without the lock */
 static void fill(struct log *l)
 {
 	bool last = false;
 	uint64_t before = l->file_pos;
-	int k = next_chunk(l, &l->slot[l->head % NSLOT], &last);
+	struct slot *s = &l->slot[l->head % NSLOT];
+	int k = l->many ? next_chunk_many(l, s, &last) : next_chunk(l, s, &last);
 
 	pthread_mutex_lock(&l->lock);
 	if (k > 0) {
@@ -239,18 +266,24 @@ static struct log *log_new(const char *name)
 	return l;
 }
 
-struct log *log_open(const char *path, uint32_t pid, uint32_t tid, bool ended, struct ptrace_error *e)
+struct log *log_open(const char *path, uint32_t pid, uint32_t tid, unsigned flags, struct ptrace_error *e)
 {
 	struct log *l = log_new(path);
 
 	l->pid = pid;
 	l->tid = tid;
-	l->ended = ended;
+	l->ended = flags & LOG_ENDED;
+	l->many = flags & LOG_MANY;
 	l->fd = open(path, O_RDONLY | O_CLOEXEC);
 	if (l->fd < 0) {
 		err_set(e, PTRACE_BAD, "cannot open %s: %s", path, strerror(errno));
 		log_close(l);
 		return NULL;
+	}
+	if (l->many) {
+		close(l->fd);
+		l->fd = -1;
+		return l;
 	}
 	/* without a helper everything still works, one chunk at a time */
 	l->threaded = !pthread_create(&l->helper, NULL, helper, l);
@@ -308,6 +341,7 @@ void log_close(struct log *l)
 		close(l->fd);
 	for (int i = 0; i < NSLOT; i++)
 		free(l->slot[i].buf);
+	free(l->times.at);
 	free(l->disk);
 	free(l->why);
 	free(l->path);
@@ -336,6 +370,12 @@ static struct slot *next_slot(struct log *l)
 
 static void give_back(struct log *l)
 {
+	struct slot *s = &l->slot[l->tail % NSLOT];
+
+	if (l->many) {
+		free(s->buf);
+		s->buf = NULL;
+	}
 	pthread_mutex_lock(&l->lock);
 	l->tail++;
 	pthread_cond_broadcast(&l->change);
@@ -358,6 +398,8 @@ bool log_need(struct log *l, const uint8_t **p, const uint8_t **end, size_t n)
 		if (l->have)
 			give_back(l);
 		l->have = true;
+		if (l->many)
+			times_scan(&l->times, s->buf + LOG_MIN, s->n, l->end_pos, s->tsc_open, s->tsc_close);
 		l->end_pos += s->n;
 		*p = s->buf + LOG_MIN - left;
 		*end = s->buf + LOG_MIN + s->n;
@@ -371,6 +413,11 @@ uint64_t log_pos(const struct log *l, const uint8_t *p)
 	const struct slot *s = &l->slot[l->tail % NSLOT];
 
 	return l->have ? l->end_pos - (s->buf + LOG_MIN + s->n - p) : 0;
+}
+
+uint64_t log_time(struct log *l, const uint8_t *p)
+{
+	return times_at(&l->times, log_pos(l, p));
 }
 
 bool log_clean(const struct log *l)

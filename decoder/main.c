@@ -14,7 +14,9 @@
 #include "out.h"
 
 struct job {
-	const char *dir, *format, *output, *threads, *json_path;
+	const char *dir, *format, *output;
+	struct selection select;
+	enum ptrace_merge merge;
 	bool symbols, summary, json, ranges, verify, list, no_progress;
 	struct walk_opts walk;
 	struct filter filter;
@@ -35,6 +37,9 @@ static const char usage[] =
 	"  -s, --symbols         name each instruction (text, csv)\n"
 	"      --from=N --to=N   only records numbered N (from 0) up to N (not included)\n"
 	"      --threads=LIST    only these threads, by number in --list or as tid:TID\n"
+	"      --pid=LIST        only these processes, PID or PID.IMAGE\n"
+	"      --tid=LIST        only threads with these ids\n"
+	"      --merge=ORDER     thread: one thread after the other; time: all in one order by time\n"
 	"      --addr=LO-HI      only accesses that touch these addresses (hexadecimal)\n"
 	"      --module=NAME, --function=NAME   only instructions in it\n"
 	"      --summary         counts, footprint, functions, what ran untraced\n"
@@ -106,6 +111,9 @@ enum {
 	O_FROM = 256,
 	O_TO,
 	O_THREADS,
+	O_PID,
+	O_TID,
+	O_MERGE,
 	O_ADDR,
 	O_MODULE,
 	O_FUNCTION,
@@ -124,6 +132,9 @@ static const struct option options[] = {{"format", 1, NULL, 'f'},
 					{"from", 1, NULL, O_FROM},
 					{"to", 1, NULL, O_TO},
 					{"threads", 1, NULL, O_THREADS},
+					{"pid", 1, NULL, O_PID},
+					{"tid", 1, NULL, O_TID},
+					{"merge", 1, NULL, O_MERGE},
 					{"addr", 1, NULL, O_ADDR},
 					{"module", 1, NULL, O_MODULE},
 					{"function", 1, NULL, O_FUNCTION},
@@ -162,7 +173,17 @@ static int parse(struct job *j, int argc, char **argv)
 			ok = number(optarg, 0, &j->filter.to);
 			break;
 		case O_THREADS:
-			j->threads = optarg;
+			j->select.threads = optarg;
+			break;
+		case O_PID:
+			j->select.pid = optarg;
+			break;
+		case O_TID:
+			j->select.tid = optarg;
+			break;
+		case O_MERGE:
+			ok = !strcmp(optarg, "time") || !strcmp(optarg, "thread");
+			j->merge = strcmp(optarg, "time") ? PTRACE_BY_THREAD : PTRACE_BY_TIME;
 			break;
 		case O_ADDR:
 			ok = addr_arg(&j->filter, optarg);
@@ -253,30 +274,6 @@ static int choose(struct job *j)
 	return -1;
 }
 
-static bool chosen(const struct job *j, uint32_t i)
-{
-	const char *s = j->threads;
-
-	while (s && *s) {
-		uint32_t a, b;
-		int n = 0;
-
-		if (sscanf(s, "tid:%u%n", &a, &n) == 1 && n) {
-			if (j->run->thread[i]->pub.tid == a)
-				return true;
-		} else if (sscanf(s, "%u-%u%n", &a, &b, &n) == 2 && n) {
-			if (i >= a && i <= b)
-				return true;
-		} else if (sscanf(s, "%u%n", &a, &n) == 1 && n) {
-			if (i == a)
-				return true;
-		}
-		s += n ? (size_t)n : strcspn(s, ",");
-		s += *s == ',';
-	}
-	return !j->threads;
-}
-
 static void progress(struct job *j)
 {
 	double t = now();
@@ -302,49 +299,52 @@ static int batch(void *ctx, struct ptrace_rec *rec, size_t n)
 	return j->stopped;
 }
 
+static void ended(void *ctx, uint32_t i, int status, const struct walk_result *res)
+{
+	struct job *j = ctx;
+	struct proc *p = j->run->thread[i]->proc;
+
+	if (j->stats) {
+		if (j->summary || j->json) /* names cost more than a short decode */
+			stats_thread(j->stats, p, res);
+		if (status && j->stats->complete)
+			snprintf(j->stats->reason, sizeof(j->stats->reason), "%s",
+				 res->end == WALK_STOP ? stop_name(res->arg) : res->why);
+		j->stats->complete &= !status;
+	}
+	if (j->verify)
+		report_diffs(stdout, j->run, p, res);
+}
+
 static int decode(struct job *j)
 {
 	struct ptrace_stats local = {0}, *st = j->stats ? &j->stats->st : &local;
-	uint32_t some = 0;
-	int rc = PTRACE_OK;
+	struct decode d = {j->run, &j->walk, batch, ended, j, st};
+	const char *bad;
+	uint32_t n;
+	uint32_t *list = select_threads(j->run, &j->select, &n, &bad);
+	int rc;
 
-	if (j->sink.begin && j->sink.begin(&j->sink))
-		return PTRACE_IO;
-	for (uint32_t i = 0; i < j->run->nthread && !j->stopped; i++) {
-		struct walk_result res;
-		enum walk_end end;
-		int k;
-
-		if (!chosen(j, i))
-			continue;
-		some++;
-		k = decode_thread(j->run, i, &j->walk, batch, j, st, &res);
-		rc = k ? k : rc;
-		if (j->stats) {
-			if (j->summary || j->json) /* names cost more than a short decode */
-				stats_thread(j->stats, j->run->thread[i]->proc, &res);
-			if (k && j->stats->complete)
-				snprintf(j->stats->reason, sizeof(j->stats->reason), "%s",
-					 res.end == WALK_STOP ? stop_name(res.arg) : res.why);
-			j->stats->complete &= !k;
-		}
-		if (j->verify)
-			report_diffs(stdout, j->run, j->run->thread[i]->proc, &res);
-		end = res.end;
-		walk_result_free(&res);
-		if (end == WALK_CANCELLED)
-			break;
+	if (!list)
+		return fail(PTRACE_USAGE, "\"%s\" is not a list of threads or processes (see --help)", bad);
+	if (!n) {
+		free(list);
+		return fail(PTRACE_BAD, "%s",
+			    j->run->nthread
+				    ? "no thread of the run is what --threads, --pid and --tid ask for"
+				    : "the run holds no thread's log");
 	}
+	if (j->sink.begin && j->sink.begin(&j->sink)) {
+		free(list);
+		return PTRACE_IO;
+	}
+	rc = decode_threads(&d, list, n, j->merge);
+	free(list);
 	if (!j->no_progress && j->shown)
 		fprintf(stderr, "\r\033[K");
 	if (j->sink.end && j->sink.end(&j->sink) && !j->out.err)
 		return PTRACE_IO;
 	obuf_flush(&j->out);
-	if (!some)
-		return fail(PTRACE_BAD,
-			    j->threads ? "no thread of the run is in \"%s\""
-				       : "%sthe run holds no thread's log",
-			    j->threads ? j->threads : "");
 	return rc;
 }
 

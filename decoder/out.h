@@ -68,6 +68,15 @@ bool filter_any(const struct filter *f); /* may drop something */
 /* keeps what passes, in place; returns how many; *stop when nothing more can pass */
 size_t filter_batch(struct filter *f, struct ptrace_rec *rec, size_t n, bool *stop);
 
+/* ---- select.c ----------------------------------------------------------------------------- */
+
+struct selection { /* lists as the user gave them, NULL: all */
+	const char *threads, *pid, *tid;
+};
+/* numbers of the threads chosen, ascending, *n of them; to be freed. NULL: *bad is no list */
+uint32_t *select_threads(const struct ptrace_run *r, const struct selection *s, uint32_t *n,
+			 const char **bad);
+
 /* ---- foot.c: lines and pages touched ---------------------------------------------------------- */
 
 struct foot;
@@ -78,10 +87,10 @@ void foot_count(const struct foot *f, uint64_t *lines, uint64_t *pages, bool *al
 
 /* ---- stats.c, report.c ------------------------------------------------------------------------- */
 
-struct fcount {
+struct fcount { /* a function, in whatever processes and wherever loaded */
 	const char *name;
-	const struct modrec *rec;
-	uint64_t start, count, opaque;
+	const struct modrec *rec; /* of one of them */
+	uint64_t vaddr, count, opaque;
 	uint64_t log; /* bytes it logged, with --log-causes */
 };
 struct stats {
@@ -116,6 +125,9 @@ void stats_merge_blocks(struct stats *s); /* one entry a block, heaviest first *
 void report_text(FILE *f, struct stats *s);
 void report_json(FILE *f, struct stats *s);
 void report_list(FILE *f, struct ptrace_run *r);
+/* report_tree.c: processes and threads in at most so many lines, with their modules if asked for */
+void report_tree(FILE *f, struct ptrace_run *r, uint32_t lines,
+		 void (*modules)(FILE *f, const struct proc *p, int indent));
 void report_ranges(FILE *f, struct ptrace_run *r);
 void report_diffs(FILE *f, struct ptrace_run *r, struct proc *p, const struct walk_result *res);
 

@@ -8,25 +8,27 @@
 
 typedef unsigned long long ull;
 
+#define TREE_LINES 40 /* of the summary: processes and threads */
+
 static int by_count(const void *a, const void *b)
 {
 	const struct fcount *x = a, *y = b;
 
-	return x->count < y->count ? 1 : x->count > y->count ? -1 : x->start < y->start ? -1 : 1;
+	return x->count < y->count ? 1 : x->count > y->count ? -1 : x->vaddr < y->vaddr ? -1 : 1;
 }
 
 static int by_opaque(const void *a, const void *b)
 {
 	const struct fcount *x = a, *y = b;
 
-	return x->opaque < y->opaque ? 1 : x->opaque > y->opaque ? -1 : x->start < y->start ? -1 : 1;
+	return x->opaque < y->opaque ? 1 : x->opaque > y->opaque ? -1 : x->vaddr < y->vaddr ? -1 : 1;
 }
 
 static int by_log(const void *a, const void *b)
 {
 	const struct fcount *x = a, *y = b;
 
-	return x->log < y->log ? 1 : x->log > y->log ? -1 : x->start < y->start ? -1 : 1;
+	return x->log < y->log ? 1 : x->log > y->log ? -1 : x->vaddr < y->vaddr ? -1 : 1;
 }
 
 static const char *const why_name[SEM_NWHY] = {
@@ -50,7 +52,7 @@ static const char *fname(const struct fcount *f, char *buf, size_t n)
 {
 	if (f->name)
 		return f->name;
-	snprintf(buf, n, "+%#llx", f->rec ? (ull)(f->start - f->rec->m.bias) : 0);
+	snprintf(buf, n, "+%#llx", (ull)f->vaddr);
 	return buf;
 }
 
@@ -128,6 +130,10 @@ void report_text(FILE *f, struct stats *s)
 	if (s->unexpected)
 		fprintf(f, "unexpected    %llu entries at places the analysis did not foresee\n",
 			(ull)s->unexpected);
+	if (s->run->nproc > 1 || s->run->nthread > 1) {
+		fprintf(f, "\nprocesses and threads\n");
+		report_tree(f, s->run, TREE_LINES, NULL);
+	}
 	functions(f, s);
 	if (s->why)
 		causes(f, s);
@@ -179,6 +185,42 @@ static void json_causes(FILE *f, struct stats *s)
 	fprintf(f, "]");
 }
 
+static void json_tree(FILE *f, struct ptrace_run *r)
+{
+	char buf[40];
+
+	fprintf(f, ",\n \"process_list\": [");
+	for (uint32_t i = 0; i < r->nproc; i++) {
+		const struct proc *p = r->proc[i];
+
+		fprintf(f, "%s{\"pid\": %u, \"image\": %u, \"parent\": ", i ? ",\n  " : "", p->pid, p->image);
+		if (p->parent)
+			fprintf(f, "%u", p->parent->index);
+		else
+			fprintf(f, "null");
+		fprintf(f, ", \"forked\": %s, \"command\": ", p->forked ? "true" : "false");
+		json_puts(f, p->command ? p->command : "");
+		fprintf(f, ", \"end\": ");
+		json_puts(f, p->end ? p->end : "");
+		fprintf(f, "}");
+	}
+	fprintf(f, "],\n \"thread_list\": [");
+	for (uint32_t i = 0; i < r->nthread; i++) {
+		const struct thread *t = r->thread[i];
+
+		fprintf(f, "%s{\"process\": %u, \"tid\": %u, \"records\": ", i ? ",\n  " : "", t->proc->index,
+			t->pub.tid);
+		if (t->decoded)
+			fprintf(f, "%llu", (ull)t->pub.records);
+		else
+			fprintf(f, "null");
+		fprintf(f, ", \"end\": ");
+		json_puts(f, thread_end(t, buf, sizeof(buf)));
+		fprintf(f, "}");
+	}
+	fprintf(f, "]");
+}
+
 void report_json(FILE *f, struct stats *s)
 {
 	const struct ptrace_stats *t = &s->st;
@@ -204,6 +246,7 @@ void report_json(FILE *f, struct stats *s)
 	fprintf(f, " \"decode_seconds\": %.6f, \"complete\": %s, \"stop_reason\": ", t->seconds,
 		s->complete ? "true" : "false");
 	json_puts(f, s->reason);
+	json_tree(f, s->run);
 	fprintf(f, ",\n \"functions\": [");
 	json_functions(f, s, false);
 	fprintf(f, "],\n \"opaque_from\": [");
@@ -227,33 +270,25 @@ static const char *reason_name(uint32_t r)
 	return r < NELEM(name) ? name[r] : "unknown reason";
 }
 
+static void list_modules(FILE *f, const struct proc *p, int in)
+{
+	for (uint32_t k = 0; k < p->nmod; k++) {
+		const struct modrec *m = &p->mod[k];
+
+		fprintf(f, "%*smodule %u: %llx-%llx ", in, "", k, (ull)m->m.lo, (ull)m->m.hi);
+		if (!m->m.kind)
+			fprintf(f, "unloaded\n");
+		else if (m->map)
+			fprintf(f, "%s\n", m->path);
+		else
+			fprintf(f, "%s (opaque: %s)\n", m->path,
+				m->lost ? m->lost : reason_name(m->m.reason));
+	}
+}
+
 void report_list(FILE *f, struct ptrace_run *r)
 {
-	for (uint32_t i = 0; i < r->nproc; i++) {
-		const struct proc *p = r->proc[i];
-
-		fprintf(f, "process %u image %u%s%s\n", p->pid, p->image, p->stop ? ": " : "",
-			p->stop ? p->stop : "");
-		for (uint32_t k = 0; k < r->nthread; k++)
-			if (r->thread[k]->proc == p)
-				fprintf(f, "  thread %u: tid %u%s\n", k, r->thread[k]->pub.tid,
-					p->start && p->start->s.tid == r->thread[k]->pub.tid ? " (first)"
-											     : "");
-		for (uint32_t k = 0; k < p->nmod; k++) {
-			const struct modrec *m = &p->mod[k];
-
-			if (!m->m.kind)
-				fprintf(f, "  module %u: %llx-%llx unloaded\n", k, (ull)m->m.lo,
-					(ull)m->m.hi);
-			else
-				fprintf(f, "  module %u: %llx-%llx %s%s%s%s\n", k, (ull)m->m.lo, (ull)m->m.hi,
-					m->path, m->map ? "" : " (opaque: ",
-					m->map	  ? ""
-					: m->lost ? m->lost
-						  : reason_name(m->m.reason),
-					m->map ? "" : ")");
-		}
-	}
+	report_tree(f, r, UINT32_MAX, list_modules);
 }
 
 void report_ranges(FILE *f, struct ptrace_run *r)

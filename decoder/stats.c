@@ -38,23 +38,31 @@ void stats_free(struct stats *s)
 	free(s);
 }
 
-static uint32_t *fn_slot(const struct stats *s, const struct modrec *rec, uint64_t start)
+/* a module with a map is the same in every process */
+static const void *identity(const struct modrec *rec)
+{
+	return rec->map ? (const void *)rec->map : rec;
+}
+
+static uint32_t *fn_slot(const struct stats *s, const struct modrec *rec, uint64_t vaddr)
 {
 	uint32_t mask = s->capfn * 2 - 1;
-	uint32_t i = (start ^ (uintptr_t)rec) * 0x9e3779b97f4a7c15ull >> 32 & mask;
+	uint32_t i = (vaddr ^ (uintptr_t)identity(rec)) * 0x9e3779b97f4a7c15ull >> 32 & mask;
 
-	while (s->slot[i] && (s->fn[s->slot[i]].rec != rec || s->fn[s->slot[i]].start != start))
+	while (s->slot[i] &&
+	       (identity(s->fn[s->slot[i]].rec) != identity(rec) || s->fn[s->slot[i]].vaddr != vaddr))
 		i = (i + 1) & mask;
 	return &s->slot[i];
 }
 
 static uint32_t function_at(struct stats *s, const struct modrec *rec, const char *name, uint64_t start)
 {
+	uint64_t vaddr = rec ? start - rec->m.bias : 0;
 	uint32_t *at;
 
 	if (!rec)
 		return 0;
-	at = fn_slot(s, rec, start);
+	at = fn_slot(s, rec, vaddr);
 	if (*at)
 		return *at;
 	if (s->nfn == s->capfn) {
@@ -63,10 +71,10 @@ static uint32_t function_at(struct stats *s, const struct modrec *rec, const cha
 		free(s->slot);
 		s->slot = xcalloc(s->capfn * 2, sizeof(*s->slot));
 		for (uint32_t i = 1; i < s->nfn; i++)
-			*fn_slot(s, s->fn[i].rec, s->fn[i].start) = i;
-		at = fn_slot(s, rec, start);
+			*fn_slot(s, s->fn[i].rec, s->fn[i].vaddr) = i;
+		at = fn_slot(s, rec, vaddr);
 	}
-	s->fn[s->nfn] = (struct fcount){.name = name, .rec = rec, .start = start};
+	s->fn[s->nfn] = (struct fcount){.name = name, .rec = rec, .vaddr = vaddr};
 	return *at = s->nfn++;
 }
 

@@ -115,3 +115,17 @@ void file_unmap(const uint8_t *p, size_t size)
 	if (p && size)
 		munmap((void *)p, size);
 }
+
+char *text_read(const char *path)
+{
+	size_t size;
+	const uint8_t *b = file_map(path, &size, NULL);
+	char *s;
+
+	if (!b)
+		return NULL;
+	s = xcalloc(size + 1, 1);
+	memcpy(s, b, size);
+	file_unmap(b, size);
+	return s;
+}

@@ -63,6 +63,7 @@ int log_ended(struct walker *w)
 	}
 	if (w->execing && !why && w->p == w->lim) {
 		w->end = WALK_EXIT;
+		w->res->exec = true;
 		return 1;
 	}
 	if (w->proc->async && !why && log_at_limit(w->log)) {
@@ -86,6 +87,32 @@ int log_ended(struct walker *w)
 _Static_assert(PTRACE_R == 0 && PTRACE_W == 1 && PTRACE_P == 2 && WALK_BLOCK % 4 == 3, "shifts in flush");
 _Static_assert(NREC <= KIND_MASK, "a batch cannot overflow");
 
+static uint64_t later(uint64_t a, uint64_t b)
+{
+	return a > b ? a : b;
+}
+
+/* The batch began at w->since. Time does not run back, however a processor's counter was set. */
+static void time_batch(struct walker *w)
+{
+	w->res->from = w->since;
+	w->res->to = w->since = later(w->since, w->now ? w->now : log_time(w->log, w->p));
+}
+
+/* RUN_EV_TIME: what came before is not later, what comes is not earlier. */
+int walk_time(struct walker *w, uint64_t tsc)
+{
+	int k = 0;
+
+	if (!w->o->timed || w->past)
+		return 0;
+	w->now = tsc;
+	k = flush(w);
+	w->now = 0;
+	w->since = later(w->since, tsc);
+	return k;
+}
+
 int flush(struct walker *w)
 {
 	struct ptrace_rec *first = w->buf + REC_KEEP;
@@ -106,6 +133,8 @@ int flush(struct walker *w)
 	/* before the sinks, which may change the batch in place */
 	memcpy(w->buf + REC_KEEP - keep, w->out - keep, keep * sizeof(*first));
 	w->out = first;
+	if (w->o->timed)
+		time_batch(w);
 	if (w->fn && w->fn(w->ctx, first, n)) {
 		w->end = WALK_CANCELLED;
 		return 1;
@@ -164,7 +193,7 @@ int walk_thread(struct proc *p, struct log *log, uint32_t tid, uint32_t index, c
 	w->index = index;
 	w->buf = xcalloc(REC_KEEP + NREC, sizeof(*w->buf));
 	w->out = w->buf + REC_KEEP;
-	w->outlim = w->buf + REC_KEEP + NREC - REC_ROOM;
+	w->outlim = w->buf + REC_KEEP + (o->timed ? NREC_TIMED : NREC - REC_ROOM);
 	w->mem = mem_new(p->start && p->start->s.tid == tid ? p->start : NULL, o->memory);
 	w->capframe = 1024;
 	w->frame = xcalloc(w->capframe, sizeof(*w->frame));

@@ -85,6 +85,7 @@ struct lcache {
 
 #define NREC 16384 /* records in a batch */
 #define REC_KEEP 64 /* of the batch before, for SEM_VCHK */
+#define NREC_TIMED 1024 /* with walk_opts.timed, but for REC_ROOM */
 #define REC_ROOM 4096 /* records a block may add without a check of its own */
 
 struct walker {
@@ -105,7 +106,8 @@ struct walker {
 
 	uint64_t expect; /* mirrors tcb.expect */
 	uint64_t maybe; /* if not 0, what expect is instead if the last IJMP was one that may leave */
-	uint64_t tsc; /* last time known */
+	uint64_t since; /* walk_opts.timed: when the batch began */
+	uint64_t now; /* not 0: when it ends */
 	bool execing; /* an execve is under way: if it works, the stream just ends */
 	uint64_t left; /* ip of the block control left from to unknown code, 0 if none */
 
@@ -140,6 +142,7 @@ int xlat_run(struct walker *w, struct inst *m, struct xop *pc);
 int lost(struct walker *w, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 int log_ended(struct walker *w);
 int flush(struct walker *w); /* hands the batch on */
+int walk_time(struct walker *w, uint64_t tsc);
 const struct map_block *block_here(const struct walker *w); /* the current block, NULL if unknown */
 uint64_t here(const struct walker *w); /* run-time address of the current block, 0 if unknown */
 const char *place(struct walker *w, uint64_t ip, char *buf, size_t n);

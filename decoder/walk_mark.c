@@ -103,8 +103,7 @@ static int event(struct walker *w)
 		w->execing = true;
 		return 0;
 	case RUN_EV_TIME:
-		w->tsc = arg;
-		return 0;
+		return walk_time(w, arg);
 	case RUN_EV_UNEXPECTED:
 		w->res->unexpected++;
 		return 0;

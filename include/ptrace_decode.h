@@ -47,6 +47,17 @@ struct ptrace_thread {
 	uint64_t records; /* decoded so far; complete once decoding has ended */
 };
 
+/* A process image of the run. */
+struct ptrace_process {
+	uint32_t pid, image;
+	uint32_t parent; /* number in the table of processes: the image it was forked from or, before its
+	                       exec, was itself. UINT32_MAX if that is not in the run */
+	uint32_t forked; /* 1: from another process */
+	uint32_t first, threads; /* its threads in the table of threads */
+	const char *command; /* owned by the handle; "" if not known */
+	const char *end; /* how it ended, in words; "" if not known. Owned by the handle */
+};
+
 /* A module of a process of the run. */
 struct ptrace_module {
 	uint64_t bias; /* run-time address - link-time address */
@@ -80,17 +91,29 @@ ptrace_run *ptrace_run_open(const char *dir, void (*note)(void *ctx, const char 
 void ptrace_run_close(ptrace_run *run);
 
 /* Tables; *list is owned by the handle and valid until the next call on it. Return the count. */
+uint32_t ptrace_run_processes(const ptrace_run *run, const struct ptrace_process **list);
 uint32_t ptrace_run_threads(const ptrace_run *run, const struct ptrace_thread **list);
 uint32_t ptrace_run_modules(const ptrace_run *run, const struct ptrace_module **list);
 
-/* Called with n records of one thread, in program order. Return 0 to go on, anything else to stop
- * the decode (ptrace_run_decode then returns PTRACE_OK with what was counted so far). */
+/* Called with n records, in program order of each thread: of one thread with PTRACE_BY_THREAD. Return 0 to go on,
+ * anything else to stop the decode (which then returns PTRACE_OK with what was counted so far). */
 typedef int (*ptrace_batch_fn)(void *ctx, const struct ptrace_rec *rec, size_t n);
 
 /* Decode thread number `thread` of the table, or all with -1. Returns an enum ptrace_status:
  * PTRACE_OK, PTRACE_PARTIAL (err says what was lost first), PTRACE_BAD, PTRACE_IO. */
 int ptrace_run_decode(ptrace_run *run, int thread, ptrace_batch_fn fn, void *ctx, struct ptrace_stats *stats,
 		      struct ptrace_error *err);
+
+/* The same for n threads, given by their numbers in ascending order, in the order wanted. PTRACE_BY_TIME: one
+ * order of all by time. The order of each thread is exact; that across threads is by time stamps, estimated
+ * between them (ptrace-decode(1)). */
+enum ptrace_merge {
+	PTRACE_BY_THREAD = 0, /* one thread after the other */
+	PTRACE_BY_TIME = 1,
+};
+int ptrace_run_decode_threads(ptrace_run *run, const uint32_t *list, uint32_t n, enum ptrace_merge merge,
+			      ptrace_batch_fn fn, void *ctx, struct ptrace_stats *stats,
+			      struct ptrace_error *err);
 
 /* Name of the code at a run-time address of a process image: "module+0x10 function+0x2". Returns
  * buf; an address in no module gives its hexadecimal number. */

@@ -60,10 +60,12 @@ enum run_event {
 	RUN_EV_SIGNAL = 7, /* a handler is entered; argument = sizeof(struct run_signal), which follows */
 	RUN_EV_SIGRET = 8, /* argument = run_signal.frame: back to where that signal interrupted, nothing
 	                       changed. What its cut (struct run_cut) covers comes once more */
-	RUN_EV_RESUME =
-		9, /* control goes on at some instruction of traced code with new registers; argument =
-	                       sizeof(struct run_resume), which follows. The next log is of that instruction */
-	RUN_EV_TIME = 10, /* argument = TSC */
+	/* control goes on at some instruction of traced code with new registers; argument = sizeof(struct
+	 * run_resume), which follows. The next log is of that instruction */
+	RUN_EV_RESUME = 9,
+	/* argument = TSC. Before a system call that may wait, and behind it (both stand before its mark): what comes
+	 * before is not later, what comes after is not earlier */
+	RUN_EV_TIME = 10,
 };
 
 /* What the first instruction of a thread finds: it is the one behind the system call that made the thread.
@@ -74,9 +76,8 @@ struct run_thread_start {
 	uint64_t tsc;
 	uint32_t flags; /* RUN_START_* */
 	uint32_t modules; /* records of modules.bin in effect: those below this index */
-	uint64_t stack,
-		stack_size; /* address and number of bytes that follow: the callers' frames. 0 when the
-	                       thread has a stack of its own */
+	/* address and number of bytes that follow: the callers' frames. 0 when the thread has a stack of its own */
+	uint64_t stack, stack_size;
 };
 enum {
 	RUN_START_FORK = 1, /* a process with memory of its own */

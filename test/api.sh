@@ -38,13 +38,20 @@ int main(int argc, char **argv)
 	static struct ptrace_rec rec[1000];
 	ptrace_trace *t = argc == 3 ? ptrace_trace_open(argv[2], &e) : NULL;
 	ptrace_run *r = t ? ptrace_run_open(argv[1], NULL, NULL, &e) : NULL;
-	uint64_t read = 0, decoded = 0;
+	const struct ptrace_process *proc;
+	const uint32_t first = 0;
+	uint64_t read = 0, decoded = 0, merged = 0;
 	long n = -1;
 	int rc;
 
 	while (r && (n = ptrace_trace_read(t, rec, 1000, &e)) > 0)
 		read += n;
 	rc = n ? e.status : ptrace_run_decode(r, -1, count, &decoded, &st, &e);
+	if (!rc)
+		rc = ptrace_run_decode_threads(r, &first, 1, PTRACE_BY_TIME, count, &merged, NULL, &e);
+	if (!rc && (merged != decoded || ptrace_run_processes(r, &proc) != 1 || proc->threads != 1 || proc->forked ||
+		    proc->parent != UINT32_MAX))
+		return 100;
 	if (n || rc)
 		fprintf(stderr, "%d %s\n", rc, e.text);
 	else

@@ -2,7 +2,10 @@
 $(B)/test/unit_walk $(B)/test/unit_format: $(B)/test/%: test/%.c $(B)/libptrace_decode.a
 	@mkdir -p $(@D)
 	$(CC) $(CFLAGS_ALL) -Idecoder -o $@ $< $(B)/libptrace_decode.a $(DEC_LIBS)
-check-programs: $(B)/test/unit_walk $(B)/test/unit_format
+$(B)/test/unit_merge: test/unit_merge.c test/fuzz/parts.c $(B)/libptrace_decode.a
+	@mkdir -p $(@D)
+	$(CC) $(filter-out -MMD -MP,$(CFLAGS_ALL)) -Idecoder -Itest/fuzz -o $@ $^ $(DEC_LIBS)
+check-programs: $(B)/test/unit_walk $(B)/test/unit_format $(B)/test/unit_merge
 
 # semantics IR: unit test, differential test against the processor
 SEM_OBJ := $(call obj,$(wildcard analyzer/sem_*.c))

@@ -77,7 +77,7 @@ static void put_stream(FILE *f, const struct thread *t)
 {
 	struct ptrace_error e = {0};
 	char *path = thread_path(t);
-	struct log *l = log_open(path, t->pub.pid, t->pub.tid, false, &e);
+	struct log *l = log_open(path, t->pub.pid, t->pub.tid, 0, &e);
 	const uint8_t *p = NULL, *end = NULL;
 	struct run_chunk c = {.kind = 1};
 	uint8_t *b = NULL, *disk;

@@ -1,0 +1,287 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * run_proc.c - the processes of a run: how each began and ended, who was forked from whom, its threads
+ *
+ * No log is opened here: a run may have very many.
+ */
+#define _GNU_SOURCE
+#include <dirent.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+#include "dec.h"
+
+/* the first thread, then the others by id: mostly the order they were made in */
+static int cmp_thread(const void *a, const void *b)
+{
+	const struct thread *x = *(struct thread *const *)a, *y = *(struct thread *const *)b;
+	bool p = x->pub.tid == x->pub.pid, q = y->pub.tid == y->pub.pid;
+
+	if (p != q)
+		return p ? -1 : 1;
+	if (x->pub.tid != y->pub.tid)
+		return x->pub.tid < y->pub.tid ? -1 : 1;
+	return x->pub.again < y->pub.again ? -1 : x->pub.again > y->pub.again;
+}
+
+/* thread-TID.log, thread-TID.K.log */
+static bool log_name(const char *name, uint32_t *tid, uint32_t *again)
+{
+	int end = 0;
+
+	*again = 0;
+	if (sscanf(name, "thread-%u.log%n", tid, &end) == 1 && end && !name[end])
+		return true;
+	end = 0;
+	return sscanf(name, "thread-%u.%u.log%n", tid, again, &end) == 2 && end && !name[end];
+}
+
+static void add_thread(struct ptrace_run *r, struct proc *p, const char *name)
+{
+	uint32_t tid, again;
+	struct thread *t;
+
+	if (!log_name(name, &tid, &again))
+		return;
+	if (r->nthread == PTRACE_MAX_THREADS) {
+		run_note(r, "%s: more than %u threads; %s and others are left out", p->dir,
+			 PTRACE_MAX_THREADS, name);
+		return;
+	}
+	if (r->nthread == r->capthread) {
+		r->capthread = r->capthread ? r->capthread * 2 : 64;
+		r->thread = xrealloc(r->thread, r->capthread, sizeof(*r->thread));
+	}
+	t = xcalloc(1, sizeof(*t));
+	t->proc = p;
+	t->pub = (struct ptrace_thread){.pid = p->pid, .tid = tid, .image = p->image, .again = again};
+	r->thread[r->nthread++] = t;
+}
+
+void run_open_threads(struct ptrace_run *r, struct proc *p)
+{
+	DIR *h = opendir(p->dir);
+	struct dirent *d;
+
+	p->first = r->nthread;
+	while (h && (d = readdir(h)))
+		add_thread(r, p, d->d_name);
+	if (h)
+		closedir(h);
+	p->nlog = r->nthread - p->first;
+	if (p->nlog)
+		qsort(r->thread + p->first, p->nlog, sizeof(*r->thread), cmp_thread);
+}
+
+char *thread_path(const struct thread *t)
+{
+	if (!t->pub.again)
+		return xprintf("%s/thread-%u.log", t->proc->dir, t->pub.tid);
+	return xprintf("%s/thread-%u.%u.log", t->proc->dir, t->pub.tid, t->pub.again);
+}
+
+/* proc.json's word for a stop, in the reader's words */
+static const char *stop_words(const char *why)
+{
+	static const char *const word[] = RUN_STOP_NAMES;
+
+	for (uint64_t i = 0; i < NELEM(word); i++)
+		if (!strcmp(why, word[i]))
+			return stop_name(i);
+	return why;
+}
+
+/* How the process ended, in words, when not by exit or exec. */
+static char *how_ended(const char *json)
+{
+	char end[40], why[60], sig[20];
+
+	if (!json || !json_get(json, "end", end, sizeof(end)))
+		return NULL;
+	if (json_get(json, "truncated", why, sizeof(why)))
+		return xprintf("%s; %s (%s)", end, stop_name(RUN_STOP_SPACE), why);
+	if (!strcmp(end, "exit") || !strcmp(end, "exec"))
+		return NULL;
+	if (json_get(json, "exit_signal", sig, sizeof(sig)))
+		return xprintf("%s by signal %s", end, sig);
+	if (!strcmp(end, "killed"))
+		return xprintf("killed, or ended in code that was not traced");
+	if (!json_get(json, "stop_reason", why, sizeof(why)) || !strcmp(why, "none"))
+		return xprintf("%s", end);
+	return xprintf("%s (%s)", end, stop_words(why));
+}
+
+static void open_stop(struct proc *p)
+{
+	char *path = xprintf("%s/stop.bin", p->dir);
+	struct run_stop_state s;
+	size_t size;
+	const uint8_t *b = file_map(path, &size, NULL);
+
+	if (b && size >= sizeof(s)) {
+		memcpy(&s, b, sizeof(s));
+		if (s.magic != RUN_STOP_MAGIC || s.version != RUN_VERSION) {
+			run_note(p->run,
+				 "%s is damaged or of another version; the end of the trace is not exact",
+				 path);
+		} else if (s.async) {
+			p->async = true;
+			p->stop_at = s;
+		}
+	}
+	file_unmap(b, size);
+	free(path);
+}
+
+/* every way it ended, in words */
+static char *any_end(const char *json, const char *stop)
+{
+	char end[40], status[20];
+
+	if (stop)
+		return xprintf("%s", stop);
+	if (!json || !json_get(json, "end", end, sizeof(end)))
+		return NULL;
+	if (json_get(json, "exit_status", status, sizeof(status)))
+		return xprintf("%s %s", end, status);
+	return xprintf("%s", end);
+}
+
+void proc_end(struct proc *p)
+{
+	char *path = xprintf("%s/proc.json", p->dir), *text = text_read(path), end[40];
+
+	free(p->stop);
+	free(p->end);
+	p->ended = text && json_get(text, "end", end, sizeof(end));
+	p->stop = how_ended(text);
+	p->end = any_end(text, p->stop);
+	free(text);
+	free(path);
+}
+
+const struct run_start *proc_cpu(const struct proc *p)
+{
+	for (; p; p = p->parent)
+		if (p->start)
+			return &p->start->s;
+	return NULL;
+}
+
+/* What proc.json says about where it came from; parents are looked up when all are known. */
+static void open_json(struct proc *p)
+{
+	char *path = xprintf("%s/proc.json", p->dir), *text = text_read(path), name[64];
+	char cmd[400];
+	int end = 0;
+
+	if (text && json_words(text, "command", cmd, sizeof(cmd)))
+		p->command = xprintf("%s", cmd);
+	if (text && json_get(text, "parent", name, sizeof(name)) &&
+	    sscanf(name, "proc-%u.%u%n", &p->parent_pid, &p->parent_image, &end) == 2 && !name[end])
+		p->forked = true;
+	free(text);
+	free(path);
+}
+
+/* Without a start state: a forked process, whose streams say how they begin. */
+static void open_start(struct proc *p)
+{
+	char *path = xprintf("%s/start.bin", p->dir), *log;
+	struct ptrace_error e = {0};
+
+	p->tsc = UINT64_MAX;
+	if (!p->forked || !access(path, F_OK)) {
+		p->start = start_open(path, &e);
+		if (p->start)
+			p->tsc = p->start->s.tsc;
+		else
+			run_note(p->run, "%s; its first thread cannot be decoded", e.text);
+	} else {
+		log = xprintf("%s/thread-%u.log", p->dir, p->pid);
+		p->tsc = log_start(log);
+		free(log);
+	}
+	free(path);
+}
+
+void run_open_proc(struct ptrace_run *r, const char *name, uint32_t pid, uint32_t image)
+{
+	struct proc *p = xcalloc(1, sizeof(*p));
+
+	p->run = r;
+	p->dir = xprintf("%s/%s", r->dir, name);
+	p->pid = pid;
+	p->image = image;
+	if (r->nproc == r->capproc) {
+		r->capproc = r->capproc ? r->capproc * 2 : 16;
+		r->proc = xrealloc(r->proc, r->capproc, sizeof(*r->proc));
+	}
+	r->proc[r->nproc++] = p;
+	open_json(p);
+	proc_end(p);
+	open_stop(p);
+	open_start(p);
+}
+
+static int by_id(const void *a, const void *b)
+{
+	const struct proc *x = *(struct proc *const *)a, *y = *(struct proc *const *)b;
+
+	if (x->pid != y->pid)
+		return x->pid < y->pid ? -1 : 1;
+	return x->image < y->image ? -1 : x->image > y->image;
+}
+
+/* a parent is there before its child, even where time stamps are missing or damaged */
+static uint64_t since(const struct proc *p)
+{
+	uint64_t tsc = p->tsc;
+	uint32_t n = p->run->nproc;
+
+	for (; tsc == UINT64_MAX && p->parent && n--; p = p->parent)
+		tsc = p->parent->tsc;
+	return tsc;
+}
+
+static int by_time(const void *a, const void *b)
+{
+	const struct proc *x = *(struct proc *const *)a, *y = *(struct proc *const *)b;
+	uint64_t s = since(x), t = since(y);
+
+	return s != t ? s < t ? -1 : 1 : by_id(a, b);
+}
+
+static struct proc *find_proc(const struct ptrace_run *r, uint32_t pid, uint32_t image)
+{
+	const struct proc key = {.pid = pid, .image = image}, *k = &key;
+	struct proc **p = bsearch(&k, r->proc, r->nproc, sizeof(*r->proc), by_id);
+
+	return p ? *p : NULL;
+}
+
+/* Who was forked from whom; an image that is not the first of its process follows the one before. Damage may make
+ * a ring of it, which is cut open. */
+void run_find_parents(struct ptrace_run *r)
+{
+	qsort(r->proc, r->nproc, sizeof(*r->proc), by_id);
+	for (uint32_t i = 0; i < r->nproc; i++) {
+		struct proc *p = r->proc[i], *up;
+		uint32_t n = r->nproc;
+
+		if (p->forked)
+			p->parent = find_proc(r, p->parent_pid, p->parent_image);
+		else if (p->image)
+			p->parent = find_proc(r, p->pid, p->image - 1);
+		for (up = p->parent; up && up != p && n--; up = up->parent)
+			;
+		if (up)
+			p->parent = NULL;
+		if (p->forked && !p->parent)
+			run_note(r, "%s: the process it was forked from, %u.%u, is not in the run", p->dir,
+				 p->parent_pid, p->parent_image);
+	}
+	qsort(r->proc, r->nproc, sizeof(*r->proc), by_time);
+	for (uint32_t i = 0; i < r->nproc; i++)
+		r->proc[i]->index = i;
+}
