@@ -203,6 +203,7 @@ enum plan_what {
 	LOG_KMASK, /* low `w` bytes of mask register k`reg` */
 	LOG_VEC, /* `w` bytes (16, 32, 64 or 8: low half) of vector register `reg` */
 	LOG_RCXZ, /* one byte: 1 if this loop*, jrcxz is taken (emit_ctl.c) */
+	LOG_TSC, /* 8 bytes: the time stamp counter */
 	LOG_POPF, /* 8 bytes: the flags this popf is going to take off the stack */
 	LOG_TARGET, /* 4 bytes: (target of this indirect jump/ret) - bias is not computed here: low
 	                4 bytes of the register or memory operand; 8 bytes when w == 8 */
@@ -256,7 +257,7 @@ void plan_free(struct plan *p);
 /* plan_explain.c: one group's plan in words; 0 or -1. For --stats: sites by kind, and their bytes
  * weighted by loop depth (10 per level); the group's plan must still have its logs. */
 int plan_explain(FILE *f, const struct module *m, const struct an_group *g, uint32_t mapflags);
-#define PLAN_NWHAT 8
+#define PLAN_NWHAT 9
 struct plan_stats {
 	uint64_t sites[PLAN_NWHAT]; /* by enum plan_what */
 	double bytes[PLAN_NWHAT];

@@ -235,6 +235,28 @@ static void log_vec(struct em *e, unsigned v, unsigned w, bool legacy)
 	}
 }
 
+/* Before the instruction: the stores depend on the counter, and the instruction waits for them. After it: lfence
+ * waits for the instruction (SDM Vol. 2, RDTSC). */
+static void log_tsc(struct em *e, const struct plan_log *l, uint32_t live)
+{
+	struct scratch a = scratch_get(e, ~(1u << X_RAX), live), d = scratch_get(e, ~(1u << X_RDX), live);
+	struct code *c = &e->c;
+
+	if (l->when == AT_AFTER) {
+		code_insn(c);
+		code_bytes(c, "\x0f\xae\xe8", 3);
+	}
+	code_insn(c);
+	code_bytes(c, "\x0f\x31", 2);
+	store(e, X_RAX, 4);
+	c->off += 4;
+	store(e, X_RDX, 4);
+	c->off -= 4;
+	stored(e, l);
+	scratch_put(e, d);
+	scratch_put(e, a);
+}
+
 void emit_log(struct em *e, const struct plan_log *l, const struct dec *d, uint32_t live)
 {
 	struct code *c = &e->c;
@@ -279,6 +301,9 @@ void emit_log(struct em *e, const struct plan_log *l, const struct dec *d, uint3
 		break;
 	case LOG_TARGET:
 		log_target(e, l, d, live);
+		break;
+	case LOG_TSC:
+		log_tsc(e, l, live);
 		break;
 	default:
 		c->fail = "unknown kind of log";

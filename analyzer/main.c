@@ -37,6 +37,7 @@ static void usage(FILE *f)
 	      "      --avoid=FILE      places where code was entered unexpectedly (default: MAP.avoid)\n"
 	      "      --print-path      print the path of the map on standard output\n"
 	      "      --verify          also log every effective address, for checking\n"
+	      "      --order           also log the time around locked instructions\n"
 	      "  -j, --jobs=N          use N threads (default: as many as processors)\n"
 	      "      --stats           print statistics; without -o or --print-path, write no map\n"
 	      "      --explain=WHERE   show what is known about the function at WHERE (name or address)\n"
@@ -50,14 +51,20 @@ static void usage(FILE *f)
 
 static int parse(int argc, char **argv, struct options *o)
 {
-	enum { CACHE = 256, PRINT, VERIFY, STATS, EXPLAIN, DUMP, AVOID };
-	static const struct option longopt[] = {
-		{"output", required_argument, NULL, 'o'},  {"cache", required_argument, NULL, CACHE},
-		{"avoid", required_argument, NULL, AVOID}, {"print-path", no_argument, NULL, PRINT},
-		{"verify", no_argument, NULL, VERIFY},	   {"jobs", required_argument, NULL, 'j'},
-		{"stats", no_argument, NULL, STATS},	   {"explain", required_argument, NULL, EXPLAIN},
-		{"dump", no_argument, NULL, DUMP},	   {"help", no_argument, NULL, 'h'},
-		{"version", no_argument, NULL, 'V'},	   {0}};
+	enum { CACHE = 256, PRINT, VERIFY, ORDER, STATS, EXPLAIN, DUMP, AVOID };
+	static const struct option longopt[] = {{"output", required_argument, NULL, 'o'},
+						{"cache", required_argument, NULL, CACHE},
+						{"avoid", required_argument, NULL, AVOID},
+						{"print-path", no_argument, NULL, PRINT},
+						{"verify", no_argument, NULL, VERIFY},
+						{"order", no_argument, NULL, ORDER},
+						{"jobs", required_argument, NULL, 'j'},
+						{"stats", no_argument, NULL, STATS},
+						{"explain", required_argument, NULL, EXPLAIN},
+						{"dump", no_argument, NULL, DUMP},
+						{"help", no_argument, NULL, 'h'},
+						{"version", no_argument, NULL, 'V'},
+						{0}};
 	char *end;
 	int c;
 
@@ -77,6 +84,9 @@ static int parse(int argc, char **argv, struct options *o)
 			break;
 		case VERIFY:
 			o->flags |= MAP_F_VERIFY;
+			break;
+		case ORDER:
+			o->flags |= MAP_F_ORDER;
 			break;
 		case STATS:
 			o->stats = true;
@@ -126,24 +136,23 @@ static int make_dirs(char *path)
 	return 0;
 }
 
-/* $XDG_CACHE_HOME/ptrace/KEY-VERSION[-v].ptmap, or under --cache. NULL without a home directory. */
+/* $XDG_CACHE_HOME/ptrace/KEY-VERSION[-v|-o|-vo].ptmap, or under --cache. NULL without a home directory. */
 static char *cache_path(const struct module *m, const struct options *o)
 {
 	const char *xdg = getenv("XDG_CACHE_HOME"), *home = getenv("HOME");
+	static const char *const kind[] = MAP_F_NAMES;
 	char hex[65], *path = NULL;
 	int n;
 
 	for (uint32_t i = 0; i < m->key_len; i++)
 		sprintf(hex + 2 * i, "%02x", m->key[i]);
 	if (o->cache)
-		n = asprintf(&path, "%s/%s-%d%s.ptmap", o->cache, hex, MAP_VERSION,
-			     o->flags & MAP_F_VERIFY ? "-v" : "");
+		n = asprintf(&path, "%s/%s-%d%s.ptmap", o->cache, hex, MAP_VERSION, kind[o->flags & 3]);
 	else if (xdg && *xdg == '/')
-		n = asprintf(&path, "%s/ptrace/%s-%d%s.ptmap", xdg, hex, MAP_VERSION,
-			     o->flags & MAP_F_VERIFY ? "-v" : "");
+		n = asprintf(&path, "%s/ptrace/%s-%d%s.ptmap", xdg, hex, MAP_VERSION, kind[o->flags & 3]);
 	else if (home && *home)
 		n = asprintf(&path, "%s/.cache/ptrace/%s-%d%s.ptmap", home, hex, MAP_VERSION,
-			     o->flags & MAP_F_VERIFY ? "-v" : "");
+			     kind[o->flags & 3]);
 	else
 		return NULL;
 	return n < 0 ? NULL : path;

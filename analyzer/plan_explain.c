@@ -103,8 +103,11 @@ static const char *reason(const struct gr *gr, const struct plan_log *l, uint32_
 		       : l->what == LOG_TARGET ? "target from memory"
 		       : l->what == LOG_RCXZ   ? "condition on values that are not known"
 		       : l->what == LOG_POPF   ? "flags from the stack"
+		       : l->what == LOG_TSC    ? "the instruction locks"
 					       : "lanes are not modelled";
 	}
+	if (l->what == LOG_TSC)
+		return "the instruction locks";
 	for (uint32_t k = gr->in [l->insn].op; k < gr->in[l->insn + 1].op; k++)
 		if ((gr->note[k].flags & GN_LOG) &&
 		    (gr->op[k].dst == l->reg || (gr->note[k].flags & GN_COUNT)))
@@ -146,6 +149,9 @@ static void print_log(FILE *f, struct px *x, const struct plan_log *l)
 		break;
 	case LOG_VEC:
 		fprintf(f, "vector %u:%u", l->reg, l->w);
+		break;
+	case LOG_TSC:
+		fprintf(f, "time:8");
 		break;
 	default:
 		fprintf(f, "target:%u", l->w == 8 ? 8 : 4);

@@ -4,12 +4,13 @@
  *
  * The order of logs, and of the ops that read them (sem.h, an.h):
  *
- *   AT_BEFORE  1. effective addresses the records need, in record order
+ *   AT_BEFORE  0. order maps: the time, when the instruction locks
+ *              1. effective addresses the records need, in record order
  *              2. verify maps: effective addresses of the other records, in record order, checked by
  *                 SEM_VCHK ops that follow the last record
  *              3. mask, then indices, of SEM_RECVEC groups; what popf takes off the stack
  *              4. the condition or target of the control transfer (plan_ctl.c)
- *   AT_AFTER   registers, in the order of the ops that define them
+ *   AT_AFTER   registers, in the order of the ops that define them; the time
  *
  * Effective addresses are read into temporaries above those of the lifter.
  */
@@ -159,13 +160,38 @@ static enum sem_why why_logged(const struct gr *gr, uint32_t i)
 	return SEM_WHY_OTHER;
 }
 
+/* with a lock prefix, or xchg with memory, which locks without (SDM Vol. 3, 9.1.2.1) */
+static bool locks(const struct gr *gr, uint32_t i)
+{
+	const struct an_insn *n = &gr->g->insn[i];
+	const uint8_t *b = elf_at(gr->m, n->vaddr, n->len), *end = b + n->len;
+
+	for (; b < end; b++) {
+		if (*b == 0xf0)
+			return true;
+		if (*b != 0x66 && *b != 0x67 && *b != 0xf2 && *b != 0xf3 && *b != 0x2e && *b != 0x36 &&
+		    *b != 0x3e && *b != 0x26 && *b != 0x64 && *b != 0x65)
+			break;
+	}
+	b += b < end && (*b & 0xf0) == 0x40; /* REX */
+	return end - b >= 2 && (*b == 0x86 || *b == 0x87) && b[1] < 0xc0;
+}
+
+static void time_stamp(struct pe *e, uint32_t i, unsigned when)
+{
+	pe_log(e, i, when, LOG_TSC, 0, 8, 0);
+	pe_op(e, SEM_TSC, 8, SEM_NONE, SEM_NONE, SEM_NONE, 0);
+}
+
 void pe_insn(struct pe *e, uint32_t i)
 {
 	struct gr *gr = e->gr;
+	bool sx, timed = (gr->mapflags & MAP_F_ORDER) && gr->g->insn[i].flow == FLOW_NEXT && locks(gr, i);
 	struct recs r;
-	bool sx;
 
 	find_recs(gr, i, &r);
+	if (timed)
+		time_stamp(e, i, AT_BEFORE);
 	log_addresses(e, i, &r);
 	for (uint32_t k = gr->in[i].op; k < gr->in[i + 1].op; k++) {
 		const struct sem_op *op = &gr->op[k];
@@ -196,4 +222,6 @@ void pe_insn(struct pe *e, uint32_t i)
 
 			pe_log_reg(e, i, AT_AFTER, gr->op[k].dst, w, sx, gr->op[k].dst, why_logged(gr, i));
 		}
+	if (timed)
+		time_stamp(e, i, AT_AFTER);
 }

@@ -97,7 +97,7 @@ static bool touched(const struct em *e, const struct body *l, uint32_t *regs, bo
 				return false;
 			if (p->what == LOG_REG)
 				*regs |= 1u << p->reg;
-			if (p->what == LOG_EA || p->what == LOG_TARGET)
+			if (p->what == LOG_EA || p->what == LOG_TARGET || p->what == LOG_TSC)
 				return false;
 		}
 	}

@@ -32,13 +32,21 @@ static int by_log(const void *a, const void *b)
 }
 
 static const char *const why_name[SEM_NWHY] = {
-	[SEM_WHY_OTHER] = "other_value",       [SEM_WHY_LOAD] = "loaded_value",
-	[SEM_WHY_SLOT] = "stack_value",	       [SEM_WHY_ENTRY] = "entry_need",
-	[SEM_WHY_RETURN] = "call_result",      [SEM_WHY_JOIN] = "join",
-	[SEM_WHY_ADDRESS] = "address",	       [SEM_WHY_TARGET] = "target",
-	[SEM_WHY_BRANCH] = "branch",	       [SEM_WHY_VECTOR] = "vector",
-	[SEM_WHY_VERIFY] = "verify",	       [SEM_WHY_ENTRY_MARK] = "entry_mark",
-	[SEM_WHY_RETURN_MARK] = "return_mark", [SEM_WHY_SYSCALL_MARK] = "syscall_mark",
+	[SEM_WHY_OTHER] = "other_value",
+	[SEM_WHY_LOAD] = "loaded_value",
+	[SEM_WHY_SLOT] = "stack_value",
+	[SEM_WHY_ENTRY] = "entry_need",
+	[SEM_WHY_RETURN] = "call_result",
+	[SEM_WHY_JOIN] = "join",
+	[SEM_WHY_ADDRESS] = "address",
+	[SEM_WHY_TARGET] = "target",
+	[SEM_WHY_BRANCH] = "branch",
+	[SEM_WHY_VECTOR] = "vector",
+	[SEM_WHY_VERIFY] = "verify",
+	[SEM_WHY_TIME] = "time",
+	[SEM_WHY_ENTRY_MARK] = "entry_mark",
+	[SEM_WHY_RETURN_MARK] = "return_mark",
+	[SEM_WHY_SYSCALL_MARK] = "syscall_mark",
 };
 
 static const char *base(const struct modrec *rec)

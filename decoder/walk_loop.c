@@ -242,6 +242,12 @@ h_VCHK:
 	}
 	NEXT;
 
+h_TSC:
+	NEED(8);
+	v = READ(uint64_t);
+	SLOW(walk_time(w, v));
+	NEXT;
+
 h_LOAD:
 	SLOW(load(w, r[pc->a] + (uint64_t)pc->imm, pc->b, &v));
 	r[pc->dst] = v;

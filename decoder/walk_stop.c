@@ -143,6 +143,7 @@ static bool has_logs(const struct map *m, uint32_t op)
 		case SEM_LOG:
 		case SEM_LOGSX:
 		case SEM_VCHK:
+		case SEM_TSC:
 		case SEM_RMARK:
 		case SEM_JCC_LOG:
 		case SEM_IJMP_LOG:

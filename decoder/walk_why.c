@@ -13,7 +13,7 @@
 static bool reads_log(unsigned h)
 {
 	return (h >= H_LOG1 && h <= H_LOGSX6) || h == H_JCC_LOG || h == H_IJMP_LOG || h == H_RMARK ||
-	       h == H_RECVEC || h == H_VCHK || h == H_SYSCALL || h == H_JMPX_LINK;
+	       h == H_RECVEC || h == H_VCHK || h == H_TSC || h == H_SYSCALL || h == H_JMPX_LINK;
 }
 
 /* Ops from..to-1 have just been translated. */
@@ -54,6 +54,9 @@ static uint32_t bytes_of(const struct inst *m, uint32_t i, enum sem_why *why)
 		return 12;
 	case H_VCHK:
 		*why = SEM_WHY_VERIFY;
+		return 8;
+	case H_TSC:
+		*why = SEM_WHY_TIME;
 		return 8;
 	default:
 		memcpy(&v, &m->map->op[i + 1], sizeof(v));

@@ -188,6 +188,9 @@ static bool xlat_rest(const struct walker *w, const struct sem_op *o, struct xop
 	case SEM_VCHK:
 		x->h = H_VCHK;
 		return true;
+	case SEM_TSC:
+		x->h = H_TSC;
+		return true;
 	case SEM_RMARK:
 		x->h = H_RMARK;
 		x->imm = RUN_MARK_RET | (o->imm & 0x1f) << 3; /* the byte itself */

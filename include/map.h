@@ -72,6 +72,11 @@ struct map_head {
 };
 
 #define MAP_F_VERIFY 1u /* every effective address is logged too */
+#define MAP_F_ORDER 2u /* the time around every locked instruction is logged, too (SEM_TSC) */
+#define MAP_F_NAMES                                                                                          \
+	{                                                                                                    \
+		"", "-v", "-o", "-vo"                                                                        \
+	} /* by flags, behind the version in a cached map's file name */
 
 /* One 32/64-bit field of the copy that depends on where things were loaded. */
 enum map_fixup_kind {

@@ -174,6 +174,10 @@ enum sem_code {
 	                 after the instruction's last SEM_REC, before the logs of its SEM_RECVEC; the
 	                 order of all logs of an instruction is in analyzer/plan_insn.c */
 
+	SEM_TSC, /* order maps: next 8 bytes of the stream: the time stamp counter. Once before and once after each
+	                 instruction that locks: whatever happens before one of them on one processor and after a
+	                 later one on another then has times that say so */
+
 	/* --- control (only in maps; the last op of a block) ---
 	   Op indices are 32-bit and absolute in the map's op array: TAKEN = low, NEXT = high
 	   half of imm. */
@@ -218,6 +222,7 @@ enum sem_why {
 	SEM_WHY_BRANCH,
 	SEM_WHY_VECTOR, /* masks and indices */
 	SEM_WHY_VERIFY,
+	SEM_WHY_TIME,
 	SEM_WHY_ENTRY_MARK,
 	SEM_WHY_RETURN_MARK,
 	SEM_WHY_SYSCALL_MARK,

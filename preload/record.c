@@ -26,11 +26,12 @@ static volatile pid_t child;
 
 static int usage(FILE *f, int status)
 {
-	fputs("usage: ptrace-record [-m hifi|fast] [-o DIR] [-q] [--verify] [--] COMMAND [ARG...]\n"
+	fputs("usage: ptrace-record [-m hifi|fast] [-o DIR] [-q] [--verify] [--order] [--] COMMAND [ARG...]\n"
 	      "Runs COMMAND and records its memory trace into a run directory (run.dir).\n"
 	      "  -m, --mode MODE   hifi (default): every address exact\n"
 	      "  -o, --output DIR  run directory; %p is the process id, %t the time\n"
 	      "      --verify      also log every address; ptrace-decode compares\n"
+	      "      --order       also log the time of locked instructions: threads in exact order\n"
 	      "  -q, --quiet       do not say where the run directory is\n"
 	      "  -h, --help    -V, --version\n"
 	      "Exit status: the command's; 128+n when signal n killed it; 126 it cannot be traced or run;\n"
@@ -75,7 +76,7 @@ static char *absolute(const char *dir)
 	return asprintf(&out, "%s/%s", cwd, dir) < 0 ? NULL : out;
 }
 
-static void environment(const char *lib, const char *dir, const char *mode, int verify)
+static void environment(const char *lib, const char *dir, const char *mode, int verify, int order)
 {
 	const char *old = getenv("LD_PRELOAD");
 	char *both = NULL;
@@ -88,6 +89,8 @@ static void environment(const char *lib, const char *dir, const char *mode, int 
 		setenv("PTRACE_MODE", mode, 1);
 	if (verify)
 		setenv("PTRACE_VERIFY", "1", 1);
+	if (order)
+		setenv("PTRACE_ORDER", "1", 1);
 	unsetenv("PTRACE_ORACLE");
 	unsetenv("PTRACE_RUN");
 }
@@ -172,17 +175,14 @@ static void say_where(const char *dir)
 int main(int argc, char **argv)
 {
 	static const struct option opt[] = {
-		{"mode", 1, NULL, 'm'},
-		{"output", 1, NULL, 'o'},
-		{"verify", 0, NULL, 'v'},
-		{"quiet", 0, NULL, 'q'},
-		{"help", 0, NULL, 'h'},
-		{"version", 0, NULL, 'V'},
-		{0},
+		{"mode", 1, NULL, 'm'},	   {"output", 1, NULL, 'o'},
+		{"verify", 0, NULL, 'v'},  {"order", 0, NULL, 'O'},
+		{"quiet", 0, NULL, 'q'},   {"help", 0, NULL, 'h'},
+		{"version", 0, NULL, 'V'}, {0},
 	};
 	const char *dir = getenv("PTRACE_DIR"), *mode = NULL;
 	char lib[4096], path[4096];
-	int o, verify = 0, quiet = 0, r;
+	int o, verify = 0, order = 0, quiet = 0, r;
 
 	while ((o = getopt_long(argc, argv, "+m:o:qhV", opt, NULL)) != -1) {
 		switch (o) {
@@ -194,6 +194,9 @@ int main(int argc, char **argv)
 			break;
 		case 'v':
 			verify = 1;
+			break;
+		case 'O':
+			order = 1;
 			break;
 		case 'q':
 			quiet = 1;
@@ -224,7 +227,7 @@ int main(int argc, char **argv)
 	if (r)
 		return r;
 	dir = absolute(dir && *dir ? dir : "run.dir");
-	environment(lib, dir, mode, verify);
+	environment(lib, dir, mode, verify, order);
 	r = run(argv + optind, path);
 	if (!quiet)
 		say_where(dir);

@@ -89,7 +89,8 @@ struct rt {
 	/* settings (rt_env.c) */
 	char **envp;
 	const char *dir_opt, *run_opt, *analyze_opt, *collect_opt, *compress_opt, *home, *xdg;
-	bool verify, oracle;
+	bool oracle;
+	uint32_t mapflags; /* MAP_F_* */
 	uint32_t nchunks;
 	char spool[24]; /* bytes, in digits */
 	/* where things are */

@@ -59,16 +59,15 @@ static int refuse(const char *name, const char *value, const char *why)
 	return -1;
 }
 
-static int env_flag(const char *name, bool *to)
+static int env_mapflag(const char *name, uint32_t flag)
 {
 	const char *v = get(rt.envp, name);
 
 	if (!v || !*v || rt_streq(v, "0"))
-		*to = false;
-	else if (rt_streq(v, "1"))
-		*to = true;
-	else
+		return 0;
+	if (!rt_streq(v, "1"))
 		return refuse(name, v, "use 0 or 1");
+	rt.mapflags |= flag;
 	return 0;
 }
 
@@ -133,7 +132,7 @@ static int env_modes(void)
 int rt_env(char **envp)
 {
 	if (env_copy(envp) || env_modes() || env_ring() || env_spool() ||
-	    env_flag("PTRACE_VERIFY", &rt.verify))
+	    env_mapflag("PTRACE_VERIFY", MAP_F_VERIFY) || env_mapflag("PTRACE_ORDER", MAP_F_ORDER))
 		return -1;
 	rt.dir_opt = get(rt.envp, "PTRACE_DIR");
 	if (!rt.dir_opt || !*rt.dir_opt)

@@ -138,8 +138,10 @@ static int do_exit(struct rt_tcb *t)
 		p->exit_code = (uint32_t)t->sv.gpr[RDI];
 		__atomic_store_n(&p->state, RING_EXIT, __ATOMIC_RELEASE);
 	}
-	if (left)
-		rt_ring_kick(); /* the others run until the kernel ends them */
+	/* Whoever started a program that ends expects its run to be there; a child's is as good as that in the
+	 * ring. Threads that are left run until the kernel ends them. */
+	if (left || p->start)
+		rt_ring_kick();
 	else
 		rt_ring_wait_done(p);
 	return RT_DO_EXIT;

@@ -19,6 +19,7 @@ static void put_key(struct rt_str *s, const struct rt_module *m)
 
 static bool cache_path(const struct rt_module *m, char *buf)
 {
+	static const char kind[][4] = MAP_F_NAMES;
 	struct rt_str s = rt_str(buf, RT_PATH);
 
 	rt_put(&s, rt.cache);
@@ -26,7 +27,8 @@ static bool cache_path(const struct rt_module *m, char *buf)
 	put_key(&s, m);
 	rt_put(&s, "-");
 	rt_putu(&s, MAP_VERSION);
-	rt_put(&s, rt.verify ? "-v.ptmap" : ".ptmap");
+	rt_put(&s, kind[rt.mapflags]);
+	rt_put(&s, ".ptmap");
 	return !s.cut;
 }
 
@@ -45,7 +47,7 @@ static bool check(const struct map_head *h, uint64_t size, const struct rt_modul
 	    h->head_xxh3 != rt_xxh3(h, offsetof(struct map_head, head_xxh3)))
 		return false;
 	if (h->key_len != m->key_len || memcmp(h->key, m->key, m->key_len) || h->key_kind != e->key_kind ||
-	    !(h->flags & MAP_F_VERIFY) != !rt.verify)
+	    h->flags != rt.mapflags)
 		return false;
 	for (int i = 0; i < MAP_NSECTIONS; i++) {
 		const struct map_sect *s = &h->sect[i];

@@ -607,6 +607,8 @@ static bool dec_op(uint32_t *g, uint32_t *at)
 	case SEM_RECREP:
 	case SEM_RECXS:
 		return dec_rec(o);
+	case SEM_TSC:
+		return take(&v, 8);
 	case SEM_VCHK:
 		if (take(&v, 8) && rec[1][nrec[1] - 1 - o->imm].a != canon(v))
 			why = "verify log differs";

@@ -56,6 +56,10 @@ check-programs: $(B)/test/unit_lz
 $(B)/test/rt_prog: test/rt_prog.c test/rt_prog.S
 	@mkdir -p $(@D)
 	$(CC) $(CSTD) $(WARN) -O1 -g -Wl,--build-id -o $@ $^ -lpthread
+$(B)/test/order_prog: test/order_prog.c
+	@mkdir -p $(@D)
+	$(CC) $(CSTD) $(WARN) -O2 -g -o $@ $< -lpthread
+check-programs: $(B)/test/order_prog
 $(B)/test/rt_mkmap: test/rt_mkmap.c include/map.h
 	@mkdir -p $(@D)
 	$(CC) $(CSTD) $(WARN) -O1 -g -Iinclude -o $@ $< -lxxhash

@@ -5,16 +5,16 @@
 # folder, default build). The programs are always built with -O2, whatever the tracer itself is
 # built with: what is measured must not change with the tracer's flags.
 #
-# Targets: workloads  inputs-small  inputs-bench  bench  bench-quick  test-real
+# Targets: workloads  inputs-small  inputs-bench  bench  bench-quick  bench-ops  test-real
 
 B ?= build
 WORKLOADS := gemm 2mm jacobi-2d seidel-2d correlation trisolv cholesky lu floyd-warshall \
 	nussinov chase hashjoin sort bytecode
-WORKLOAD_TOOLS := launch mkinputs
+WORKLOAD_TOOLS := launch mkinputs opcost
 WORKLOAD_CFLAGS := -std=gnu11 -O2 -g -ffp-contract=off -Wall -Wextra -Werror
 WORKLOAD_PROGS := $(addprefix $(B)/workloads/,$(WORKLOADS) $(WORKLOAD_TOOLS))
 
-.PHONY: workloads inputs-small inputs-bench bench bench-quick test-real
+.PHONY: workloads inputs-small inputs-bench bench bench-quick bench-ops test-real
 
 workloads: $(WORKLOAD_PROGS)
 
@@ -23,7 +23,7 @@ check-programs: workloads inputs-small
 
 $(B)/workloads/%: workloads/%.c workloads/workload.h
 	@mkdir -p $(@D)
-	$(CC) $(WORKLOAD_CFLAGS) -o $@ $< -lm
+	$(CC) $(WORKLOAD_CFLAGS) -o $@ $< -lm -lpthread
 
 $(B)/inputs/%/stamp: workloads/inputs.sh $(B)/workloads/mkinputs
 	workloads/inputs.sh $* $(B)
@@ -37,6 +37,9 @@ bench: all workloads inputs-bench inputs-small
 
 bench-quick: all workloads inputs-small
 	workloads/bench --build $(B) --quick $(BENCH)
+
+bench-ops: all workloads
+	workloads/opcost.sh $(B)
 
 # VERIFY: further options of test/real/verify.sh
 test-real: all workloads inputs-small
