@@ -271,7 +271,8 @@ struct walk_opts {
 };
 #define WALK_BLOCK 0xff /* kind: ip = first instruction, addr = const uint8_t * to lengths, size = number */
 
-enum walk_end { WALK_EXIT, WALK_STOP, WALK_LOG_ENDS, WALK_LOST, WALK_CLOSED, WALK_CANCELLED };
+/* WALK_WITH_PROCESS: set by decode_thread */
+enum walk_end { WALK_EXIT, WALK_WITH_PROCESS, WALK_STOP, WALK_LOG_ENDS, WALK_LOST, WALK_CLOSED, WALK_CANCELLED };
 
 struct walk_place { /* a place after which opaque code ran */
 	uint64_t ip; /* of the block that left */

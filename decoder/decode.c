@@ -27,6 +27,7 @@ static int outcome(struct ptrace_run *r, const struct thread *t, const struct wa
 {
 	switch (res->end) {
 	case WALK_EXIT:
+	case WALK_WITH_PROCESS:
 	case WALK_CANCELLED:
 		return PTRACE_OK;
 	case WALK_STOP:
@@ -62,6 +63,12 @@ void stats_add(struct ptrace_stats *to, const struct ptrace_stats *st)
 	to->missing += st->missing;
 }
 
+/* exit_group or exec of another thread ended it, wherever it was; what it had logged is all there */
+static bool with_process(const struct thread *t, const struct log *log)
+{
+	return t->proc->nlog > 1 && t->proc->ended && !t->proc->stop && log_clean(log) && !log_why(log);
+}
+
 int decode_thread(struct ptrace_run *r, uint32_t i, const struct walk_opts *o, walk_fn fn, void *ctx,
 		  struct ptrace_stats *st, struct walk_result *res)
 {
@@ -84,6 +91,10 @@ int decode_thread(struct ptrace_run *r, uint32_t i, const struct walk_opts *o, w
 	walk_thread(t->proc, log, t->pub.tid, i, o, fn, ctx, &one, res);
 	if (res->end == WALK_LOG_ENDS) /* known for good when all of the log is there */
 		proc_end(t->proc);
+	if (res->end == WALK_LOG_ENDS && with_process(t, log)) {
+		res->end = WALK_WITH_PROCESS;
+		one.missing--;
+	}
 	t->decoded = true;
 	t->end = res->end;
 	t->end_arg = res->arg;
@@ -106,6 +117,8 @@ const char *thread_end(const struct thread *t, char *buf, size_t n)
 		return stop_name(t->end_arg);
 	case WALK_LOG_ENDS:
 		return "its log ends early";
+	case WALK_WITH_PROCESS:
+		return "ended with its process";
 	case WALK_CANCELLED:
 		return "not decoded to its end";
 	default:

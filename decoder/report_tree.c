@@ -5,11 +5,14 @@
  * A forked process stands below the image it was forked from, an image that was exec'd below the one before,
  * not further in.
  */
+#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 #include "out.h"
 
 typedef unsigned long long ull;
+
+#define SHORT 100 /* of a command, in the summary */
 
 struct tree {
 	FILE *f;
@@ -52,6 +55,13 @@ static void threads(struct tree *t, const struct proc *p, int in)
 	}
 }
 
+static void command(const struct tree *t, const char *s)
+{
+	bool cut = !t->modules && strlen(s) > SHORT;
+
+	fprintf(t->f, ": %.*s%s", cut ? SHORT : INT_MAX, s, cut ? "…" : "");
+}
+
 static void process(struct tree *t, uint32_t at, int depth)
 {
 	/* an image's successors are gone through here, children by recursion; find_parents leaves no ring */
@@ -64,8 +74,8 @@ static void process(struct tree *t, uint32_t at, int depth)
 			fprintf(t->f, "%*sprocess %u image %u", in, "", p->pid, p->image);
 			if (p->forked)
 				fprintf(t->f, ", forked from %u.%u", p->parent_pid, p->parent_image);
-			fprintf(t->f, ": %s: %s\n", p->command ? p->command : "(command not known)",
-				p->end ? p->end : "its end is not known");
+			command(t, p->command ? p->command : "(command not known)");
+			fprintf(t->f, ": %s\n", p->end ? p->end : "its end is not known");
 		}
 		threads(t, p, in);
 		if (t->modules)

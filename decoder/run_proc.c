@@ -260,8 +260,31 @@ static struct proc *find_proc(const struct ptrace_run *r, uint32_t pid, uint32_t
 	return p ? *p : NULL;
 }
 
-/* Who was forked from whom; an image that is not the first of its process follows the one before. Damage may make
- * a ring of it, which is cut open. */
+/* did it go on as another image of its process, as far as is known? Else a later one has its id by chance */
+static bool goes_on(const struct proc *p)
+{
+	return !p->end || (strncmp(p->end, "exit", 4) && strncmp(p->end, "killed", 6));
+}
+
+/* The image that p was before its exec: the last one of the process that began earlier. Their numbers do not say
+ * it where a forked process's first image got its number late. */
+static struct proc *image_before(const struct ptrace_run *r, const struct proc *p, uint32_t at)
+{
+	struct proc *last = NULL;
+
+	while (at && r->proc[at - 1]->pid == p->pid)
+		at--;
+	for (; at < r->nproc && r->proc[at]->pid == p->pid; at++) {
+		struct proc *k = r->proc[at];
+		bool earlier = k->tsc != p->tsc ? k->tsc < p->tsc : k->image < p->image;
+
+		if (k != p && earlier && (!last || k->tsc >= last->tsc))
+			last = k;
+	}
+	return last && goes_on(last) ? last : NULL;
+}
+
+/* Who was forked from whom, and what was exec'd by whom. Damage may make a ring of it, which is cut open. */
 void run_find_parents(struct ptrace_run *r)
 {
 	qsort(r->proc, r->nproc, sizeof(*r->proc), by_id);
@@ -269,10 +292,7 @@ void run_find_parents(struct ptrace_run *r)
 		struct proc *p = r->proc[i], *up;
 		uint32_t n = r->nproc;
 
-		if (p->forked)
-			p->parent = find_proc(r, p->parent_pid, p->parent_image);
-		else if (p->image)
-			p->parent = find_proc(r, p->pid, p->image - 1);
+		p->parent = p->forked ? find_proc(r, p->parent_pid, p->parent_image) : image_before(r, p, i);
 		for (up = p->parent; up && up != p && n--; up = up->parent)
 			;
 		if (up)

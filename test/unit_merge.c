@@ -500,6 +500,7 @@ static void test_tree(void)
 	struct ptrace_error e = {0};
 	const struct ptrace_process *p;
 	const struct ptrace_thread *t;
+	static const char exec[] = "{\"command\": [\"prog\", \"a b\"], \"end\": \"exec\"}";
 	char note[600] = "", *text = NULL;
 	struct ptrace_run *r;
 	size_t size;
@@ -509,6 +510,7 @@ static void test_tree(void)
 	begin();
 	put_proc(7, 0, NULL);
 	put_proc(7, 1, NULL);
+	put_file("proc-7.0/proc.json", exec, strlen(exec));
 	put_proc(8, 0, "proc-7.0");
 	put_proc(9, 0, "proc-7.1");
 	put_proc(10, 0, "proc-9.0");
@@ -539,7 +541,8 @@ static void test_tree(void)
 			ok = up < n && p[up].pid == 7 && p[up].image == p[i].pid - 8 && p[i].forked;
 		if (ok && p[i].pid == 10)
 			ok = up < n && p[up].pid == 9;
-		check(ok && !strcmp(p[i].command, "prog a b") && !strcmp(p[i].end, "exit 3"), "a process");
+		check(ok && !strcmp(p[i].command, "prog a b") && !strcmp(p[i].end, p[i].pid == 7 && !p[i].image ? "exec" : "exit 3"),
+		      "a process");
 		check(p[i].threads == (p[i].image ? 0 : 2) &&
 			      (!p[i].threads ||
 			       (t[p[i].first].tid == p[i].pid && t[p[i].first].pid == p[i].pid)),
