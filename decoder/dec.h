@@ -74,6 +74,7 @@ struct map {
 	uint64_t nrobytes, nstrings;
 	uint32_t *by_ops; /* leaders ordered by op index, made on first use */
 	uint32_t *by_vaddr; /* blocks ordered by vaddr, made on first use */
+	struct inst *idle; /* walk_pool.c */
 	uint64_t eh_hdr; /* vaddr of .eh_frame_hdr once it was found (cfi.c) */
 };
 
@@ -272,7 +273,15 @@ struct walk_opts {
 #define WALK_BLOCK 0xff /* kind: ip = first instruction, addr = const uint8_t * to lengths, size = number */
 
 /* WALK_WITH_PROCESS: set by decode_thread */
-enum walk_end { WALK_EXIT, WALK_WITH_PROCESS, WALK_STOP, WALK_LOG_ENDS, WALK_LOST, WALK_CLOSED, WALK_CANCELLED };
+enum walk_end {
+	WALK_EXIT,
+	WALK_WITH_PROCESS,
+	WALK_STOP,
+	WALK_LOG_ENDS,
+	WALK_LOST,
+	WALK_CLOSED,
+	WALK_CANCELLED
+};
 
 struct walk_place { /* a place after which opaque code ran */
 	uint64_t ip; /* of the block that left */
@@ -319,6 +328,7 @@ typedef int (*walk_fn)(void *ctx, struct ptrace_rec *rec, size_t n);
 int walk_thread(struct proc *p, struct log *log, uint32_t tid, uint32_t index, const struct walk_opts *o,
 		walk_fn fn, void *ctx, struct ptrace_stats *st, struct walk_result *res);
 void walk_result_free(struct walk_result *res);
+void pool_free(struct map *m); /* what walks have kept of it for other threads */
 
 /* ---- decode.c, merge.c --------------------------------------------------------------------- */
 

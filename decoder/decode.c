@@ -157,6 +157,8 @@ int decode_threads(const struct decode *d, const uint32_t *list, uint32_t n, enu
 	timed.o = &o;
 	rc = merge == PTRACE_BY_TIME ? decode_by_time(&timed, list, n) : by_thread(d, list, n);
 	d->st->seconds += now() - start;
+	for (uint32_t i = 0; i < d->run->nmap; i++)
+		pool_free(d->run->map[i]);
 	return rc;
 }
 

@@ -110,8 +110,10 @@ void ptrace_run_close(ptrace_run *r)
 		free(r->thread[i]);
 	for (uint32_t i = 0; i < r->nproc; i++)
 		close_proc(r->proc[i]);
-	for (uint32_t i = 0; i < r->nmap; i++)
+	for (uint32_t i = 0; i < r->nmap; i++) {
+		pool_free(r->map[i]);
 		map_close(r->map[i]);
+	}
 	run_forget_maps(r);
 	free(r->mapfile);
 	free(r->thread);

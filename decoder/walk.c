@@ -191,12 +191,13 @@ int walk_thread(struct proc *p, struct log *log, uint32_t tid, uint32_t index, c
 	w->st = st;
 	w->res = res;
 	w->index = index;
-	w->buf = xcalloc(REC_KEEP + NREC, sizeof(*w->buf));
+	w->buf = xrealloc(NULL, REC_KEEP + NREC, sizeof(*w->buf));
+	memset(w->buf, 0, REC_KEEP * sizeof(*w->buf));
 	w->out = w->buf + REC_KEEP;
 	w->outlim = w->buf + REC_KEEP + (o->timed ? NREC_TIMED : NREC - REC_ROOM);
 	w->mem = mem_new(p->start && p->start->s.tid == tid ? p->start : NULL, o->memory);
 	w->capframe = 1024;
-	w->frame = xcalloc(w->capframe, sizeof(*w->frame));
+	w->frame = xrealloc(NULL, w->capframe, sizeof(*w->frame));
 	if (!walk_start(w, tid))
 		walk_loop(w);
 	finish(w);

@@ -9,6 +9,7 @@
  *   walk_mark.c   marks: where control goes when it came from unknown code
  *   walk_frame.c  the call stack
  *   walk_mod.c    modules come and go; run-time address ─▶ place in a map
+ *   walk_pool.c   modules as loaded, kept with their threaded code for the next thread
  *   walk_why.c    on demand: what the log's bytes are for
  *   walk_stop.c  the end of a trace that a signal stopped
  *   walk_count.c blocks counted by the loop ─▶ instructions, accesses
@@ -58,6 +59,11 @@ struct inst {
 	struct opcount *count; /* as code; NULL unless walk_opts.why */
 	uint64_t bias;
 	bool live;
+	uint32_t *seen; /* blocks that have been translated: only those can have been counted */
+	uint32_t nseen;
+	/* when it is idle, its code kept for another thread (walk_pool.c) */
+	struct inst *next;
+	bool blocks; /* walk_opts.blocks, which the code depends on */
 };
 
 enum {
@@ -116,6 +122,7 @@ struct walker {
 	uint32_t ninst;
 	uint8_t *applied; /* per module record: already in effect */
 	struct lcache *lc;
+	bool lcused; /* there is something in it */
 	struct mem *mem;
 	const uint8_t *ro; /* last read-only bytes used: rolo, ron */
 	uint64_t rolo, ron;
@@ -160,6 +167,11 @@ void stop_finish(struct walker *w);
 
 /* walk_count.c: at the end */
 void count_finish(struct walker *w);
+
+/* walk_pool.c */
+struct inst *pool_take(const struct walker *w, const struct modrec *rec);
+void pool_give(const struct walker *w, struct inst *m);
+void pool_seen(struct inst *m, uint32_t block); /* it is being translated */
 
 /* walk_mod.c */
 int mod_apply(struct walker *w, uint32_t index);

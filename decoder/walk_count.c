@@ -56,13 +56,24 @@ static void block(struct walker *w, const struct inst *m, uint32_t b)
 		to->count * records(m->map, k->ops, end) + m->block[b].extra - not_reached(w, m, b, end);
 }
 
+static int by_number(const void *a, const void *b)
+{
+	const uint32_t *x = a, *y = b;
+
+	return *x < *y ? -1 : *x > *y;
+}
+
 void count_finish(struct walker *w)
 {
 	for (uint32_t i = 0; i < w->ninst; i++) {
-		const struct inst *m = w->inst[i];
+		struct inst *m = w->inst[i];
 
-		for (uint32_t b = 0; b < m->map->nblock; b++) {
-			if (!m->block[b].n)
+		if (w->o->counts && m->nseen) /* a group's are neighbours, its name is then looked up once */
+			qsort(m->seen, m->nseen, sizeof(*m->seen), by_number);
+		for (uint32_t k = 0; k < m->nseen; k++) {
+			uint32_t b = m->seen[k];
+
+			if (!m->block[b].n || (k && w->o->counts && m->seen[k - 1] == b))
 				continue;
 			w->st->instructions += m->block[b].n * m->map->block[b].ninsn;
 			if (w->o->counts)

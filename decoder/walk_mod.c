@@ -20,7 +20,9 @@
 
 static void flush_caches(struct walker *w)
 {
-	memset(w->lc, 0, LCACHE * sizeof(*w->lc));
+	if (w->lcused)
+		memset(w->lc, 0, LCACHE * sizeof(*w->lc));
+	w->lcused = false;
 	w->ron = 0;
 }
 
@@ -42,15 +44,8 @@ int mod_apply(struct walker *w, uint32_t index)
 			w->inst[i]->live = false;
 	if (rec->m.kind != 1 || !rec->map)
 		return 0;
-	m = xcalloc(1, sizeof(*m));
-	m->rec = rec;
-	m->map = rec->map;
-	m->bias = rec->m.bias;
+	m = pool_take(w, rec);
 	m->live = true;
-	m->code = xcalloc(m->map->nop, sizeof(*m->code));
-	m->block = xcalloc(m->map->nblock + 1, sizeof(*m->block));
-	if (w->o->why)
-		m->count = xcalloc(m->map->nop, sizeof(*m->count));
 	w->inst = xrealloc(w->inst, w->ninst + 1, sizeof(*w->inst));
 	w->inst[w->ninst++] = m;
 	return 0;
@@ -68,12 +63,8 @@ int mod_start(struct walker *w)
 
 void mod_free(struct walker *w)
 {
-	for (uint32_t i = 0; i < w->ninst; i++) {
-		free(w->inst[i]->code);
-		free(w->inst[i]->block);
-		free(w->inst[i]->count);
-		free(w->inst[i]);
-	}
+	for (uint32_t i = 0; i < w->ninst; i++)
+		pool_give(w, w->inst[i]);
 	free(w->inst);
 	free(w->applied);
 	free(w->lc);
@@ -123,6 +114,7 @@ const struct map_leader *mod_leader(struct walker *w, uint64_t addr, struct inst
 	if (!*m || addr - (*m)->bias > UINT32_MAX)
 		return NULL;
 	l = map_leader((*m)->map, (uint32_t)(addr - (*m)->bias));
+	w->lcused |= l != NULL;
 	if (l)
 		*c = (struct lcache){addr, *m, (uint32_t)(l - (*m)->map->leader)};
 	return l;

@@ -148,7 +148,7 @@ static bool xlat_control(const struct sem_op *o, struct xop *x, const struct ins
 	}
 }
 
-static bool xlat_rest(const struct walker *w, const struct sem_op *o, struct xop *x, const struct inst *m,
+static bool xlat_rest(const struct walker *w, const struct sem_op *o, struct xop *x, struct inst *m,
 		      uint32_t i, uint32_t nrec)
 {
 	int wl = wlog(o->w);
@@ -200,6 +200,8 @@ static bool xlat_rest(const struct walker *w, const struct sem_op *o, struct xop
 			return false;
 		x->h = w->o->blocks ? H_BLOCKREC : H_BLOCK;
 		x->imm = (intptr_t)&m->block[o->imm];
+		if (m->map->block[o->imm].ops == i)
+			pool_seen(m, (uint32_t)o->imm);
 		return true;
 	default:
 		return false;

@@ -541,7 +541,8 @@ static void test_tree(void)
 			ok = up < n && p[up].pid == 7 && p[up].image == p[i].pid - 8 && p[i].forked;
 		if (ok && p[i].pid == 10)
 			ok = up < n && p[up].pid == 9;
-		check(ok && !strcmp(p[i].command, "prog a b") && !strcmp(p[i].end, p[i].pid == 7 && !p[i].image ? "exec" : "exit 3"),
+		check(ok && !strcmp(p[i].command, "prog a b") &&
+			      !strcmp(p[i].end, p[i].pid == 7 && !p[i].image ? "exec" : "exit 3"),
 		      "a process");
 		check(p[i].threads == (p[i].image ? 0 : 2) &&
 			      (!p[i].threads ||
