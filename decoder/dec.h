@@ -267,7 +267,7 @@ struct walk_opts {
 	bool verify; /* explain differences */
 	bool why; /* count the log's bytes by cause and place: walk_result.why_at */
 	bool counts; /* give walk_result.block */
-	bool timed; /* one of several threads that are walked at a time: walk_result.from, to; small batches */
+	bool timed; /* one of several threads that are walked at a time: walk_result.when; small batches */
 	uint64_t memory; /* bound of shadow memory, bytes */
 };
 #define WALK_BLOCK 0xff /* kind: ip = first instruction, addr = const uint8_t * to lengths, size = number */
@@ -305,6 +305,14 @@ struct walk_diff {
 	uint32_t size, kind;
 };
 
+/* TSC at record `at` of a batch, from its first record to behind its last; two of the same `at`: at the end of what
+ * is before it, and at the start of what is behind it */
+struct walk_when {
+	uint32_t at;
+	uint64_t tsc;
+};
+#define NWHEN 256
+
 struct walk_result {
 	enum walk_end end;
 	uint64_t arg; /* of EXIT or STOP */
@@ -319,8 +327,8 @@ struct walk_result {
 	uint32_t ndiff;
 	uint64_t unexpected; /* RUN_EV_UNEXPECTED events */
 	bool exec; /* WALK_EXIT: the process went on as another image */
-	uint64_t from,
-		to; /* walk_opts.timed: TSC at the first record of the batch handed on, behind its last */
+	struct walk_when when[NWHEN]; /* walk_opts.timed: of the batch handed on */
+	uint32_t nwhen;
 };
 
 typedef int (*walk_fn)(void *ctx, struct ptrace_rec *rec, size_t n);

@@ -6,7 +6,7 @@
  *   lane ───────────────────────────────────────────────────────────┼─▶ heap by the time of the next record ─▶ fn
  *   lane ───────────────────────────────────────────────────────────┘
  *
- * A batch has the times of its begin and end; its records are spread evenly between. A thread's own order is kept
+ * A batch has the times that are known in it; the records between two are spread evenly. A thread's own order is kept
  * whatever the times say. Lanes are opened when their stream begins and closed when it ends, so there are as
  * many as threads were alive at a time. Everything runs in the caller's thread, one lane at a time: what a
  * decode shares (names, maps, notes) needs no locks.
@@ -31,6 +31,7 @@ struct lane {
 	char *stack;
 	struct ptrace_rec *rec, last;
 	size_t n, at; /* of the batch: records, the next one */
+	uint32_t seg; /* that record is behind res.when[seg] */
 	uint64_t time; /* of record `at` */
 	bool done;
 	int status;
@@ -73,13 +74,44 @@ static void lane_main(unsigned lo, unsigned hi)
 	l->done = true;
 }
 
+/* of record i, not before the last one that was asked for */
+static uint64_t time_of(struct lane *l, size_t i)
+{
+	const struct walk_when *k;
+
+	while (l->seg + 2 < l->res.nwhen && l->res.when[l->seg + 1].at <= i)
+		l->seg++;
+	k = &l->res.when[l->seg];
+	return k->tsc + (uint64_t)((unsigned __int128)(k[1].tsc - k->tsc) * (i - k->at) / (k[1].at - k->at));
+}
+
+/* number of records from the first on whose time is not after `until` */
+static size_t up_to(struct lane *l, uint64_t until)
+{
+	size_t lo = l->at, hi;
+
+	for (; l->seg + 2 < l->res.nwhen && l->res.when[l->seg + 1].tsc <= until; l->seg++)
+		lo = l->res.when[l->seg + 1].at;
+	lo = lo > l->at ? lo : l->at;
+	hi = l->res.when[l->seg + 1].at;
+	while (lo < hi) {
+		size_t mid = lo + (hi - lo) / 2;
+
+		if (time_of(l, mid) <= until)
+			lo = mid + 1;
+		else
+			hi = mid;
+	}
+	return lo;
+}
+
 /* runs it up to its next batch, or its end */
 static void resume(struct lane *l)
 {
-	l->n = l->at = 0;
+	l->n = l->at = l->seg = 0;
 	swapcontext(&l->m->main, &l->ctx);
 	if (l->n)
-		l->time = l->res.from;
+		l->time = time_of(l, 0);
 }
 
 static int lane_open(struct lane *l)
@@ -204,27 +236,6 @@ static bool together(const struct merge *m, const struct ptrace_rec *a, const st
 		return b->kind != WALK_BLOCK;
 	return b->kind == PTRACE_W && a->kind == PTRACE_R && a->ip == b->ip && a->addr == b->addr &&
 	       a->size == b->size;
-}
-
-static uint64_t time_of(const struct lane *l, size_t i)
-{
-	return l->res.from + (uint64_t)((unsigned __int128)(l->res.to - l->res.from) * i / l->n);
-}
-
-/* records of the batch whose time is not after `until` */
-static size_t up_to(const struct lane *l, uint64_t until)
-{
-	size_t lo = l->at, hi = l->n;
-
-	while (lo < hi) {
-		size_t mid = lo + (hi - lo) / 2;
-
-		if (time_of(l, mid) <= until)
-			lo = mid + 1;
-		else
-			hi = mid;
-	}
-	return lo;
 }
 
 /* The first lane of the heap goes on until another is due. */

@@ -92,25 +92,33 @@ static uint64_t later(uint64_t a, uint64_t b)
 	return a > b ? a : b;
 }
 
-/* The batch began at w->since. Time does not run back, however a processor's counter was set. */
-static void time_batch(struct walker *w)
-{
-	w->res->from = w->since;
-	w->res->to = w->since = later(w->since, w->now ? w->now : log_time(w->log, w->p));
-}
-
-/* RUN_EV_TIME: what came before is not later, what comes is not earlier. */
+/* A known time: records before it are not later, those behind it not earlier. Time does
+ * not run back, however a processor's counter was set. */
 int walk_time(struct walker *w, uint64_t tsc)
 {
-	int k = 0;
+	struct walk_result *res = w->res;
+	struct walk_when *e = &res->when[res->nwhen - 1];
+	uint32_t at = w->out - (w->buf + REC_KEEP);
 
 	if (!w->o->timed || w->past)
 		return 0;
-	w->now = tsc;
-	k = flush(w);
-	w->now = 0;
-	w->since = later(w->since, tsc);
-	return k;
+	tsc = later(e->tsc, tsc);
+	if (!at || (res->nwhen > 1 && e->at == at && e[-1].at == at))
+		e->tsc = tsc;
+	else
+		res->when[res->nwhen++] = (struct walk_when){at, tsc};
+	return res->nwhen == NWHEN - 1 ? flush(w) : 0;
+}
+
+/* The time at the batch's end; where a time that log_time does not know of may be next, the last one that is
+ * known: an estimate might be later than that. */
+static void time_end(struct walker *w, uint32_t n)
+{
+	struct walk_result *res = w->res;
+	uint64_t last = res->when[res->nwhen - 1].tsc;
+	bool known = w->blind || res->when[res->nwhen - 1].at == n;
+
+	res->when[res->nwhen++] = (struct walk_when){n, known ? last : later(last, log_time(w->log, w->p))};
 }
 
 int flush(struct walker *w)
@@ -134,11 +142,13 @@ int flush(struct walker *w)
 	memcpy(w->buf + REC_KEEP - keep, w->out - keep, keep * sizeof(*first));
 	w->out = first;
 	if (w->o->timed)
-		time_batch(w);
+		time_end(w, n);
 	if (w->fn && w->fn(w->ctx, first, n)) {
 		w->end = WALK_CANCELLED;
 		return 1;
 	}
+	w->res->when[0] = (struct walk_when){0, w->res->when[w->res->nwhen - 1].tsc};
+	w->res->nwhen = 1;
 	return 0;
 }
 
@@ -190,6 +200,7 @@ int walk_thread(struct proc *p, struct log *log, uint32_t tid, uint32_t index, c
 	w->ctx = ctx;
 	w->st = st;
 	w->res = res;
+	res->nwhen = 1;
 	w->index = index;
 	w->buf = xrealloc(NULL, REC_KEEP + NREC, sizeof(*w->buf));
 	memset(w->buf, 0, REC_KEEP * sizeof(*w->buf));

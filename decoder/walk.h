@@ -112,8 +112,7 @@ struct walker {
 
 	uint64_t expect; /* mirrors tcb.expect */
 	uint64_t maybe; /* if not 0, what expect is instead if the last IJMP was one that may leave */
-	uint64_t since; /* walk_opts.timed: when the batch began */
-	uint64_t now; /* not 0: when it ends */
+	bool blind; /* times may be in the stream that log_time does not know of: SEM_TSC */
 	bool execing; /* an execve is under way: if it works, the stream just ends */
 	uint64_t left; /* ip of the block control left from to unknown code, 0 if none */
 

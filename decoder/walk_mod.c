@@ -44,6 +44,7 @@ int mod_apply(struct walker *w, uint32_t index)
 			w->inst[i]->live = false;
 	if (rec->m.kind != 1 || !rec->map)
 		return 0;
+	w->blind |= rec->map->head->flags & MAP_F_ORDER;
 	m = pool_take(w, rec);
 	m->live = true;
 	w->inst = xrealloc(w->inst, w->ninst + 1, sizeof(*w->inst));

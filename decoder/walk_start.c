@@ -76,7 +76,7 @@ static int start_image(struct walker *w, const struct run_start *s)
 	struct inst *m;
 	uint32_t check;
 
-	w->since = s->tsc;
+	walk_time(w, s->tsc);
 	start_registers(w, s->gpr, s->rflags, s->fsbase, s->gsbase);
 	if (start_frames(w, s->rip, s->gpr))
 		return 1;
@@ -130,7 +130,7 @@ static int start_thread(struct walker *w)
 	for (uint32_t i = 0; i < s.modules; i++)
 		if (mod_apply(w, i))
 			return 1;
-	w->since = s.tsc;
+	walk_time(w, s.tsc);
 	start_registers(w, s.gpr, s.rflags, s.fsbase, s.gsbase);
 	l = mod_leader(w, s.rip, &m);
 	if (s.stack_size && start_frames(w, s.rip, s.gpr))

@@ -79,6 +79,8 @@ static void remove_all(const char *path)
 	rmdir(path);
 }
 
+static bool order; /* times are those of locked instructions (PTRACE_ORDER), and not in events */
+
 static void put_map(void)
 {
 	enum { LOOP = 0, CALL = 5 };
@@ -91,26 +93,31 @@ static void put_map(void)
 		{SEM_BLOCK, 0, SEM_NONE, SEM_NONE, SEM_NONE, 1},
 		{SEM_SYSCALL, 0, SEM_NONE, SEM_NONE, SEM_NONE, SEM_TARGETS(0, LOOP)},
 	};
+	struct sem_op timed[NELEM(op) + 1];
 	static const struct map_block block[] = {{.vaddr = 0x1000, .ops = LOOP, .ninsn = 2},
 						 {.vaddr = 0x1010, .ops = CALL, .insn = 2, .ninsn = 1}};
 	static const struct map_leader leader[] = {{0x1000, LOOP, MAP_LEADER_RETURN}};
 	static const struct map_group group[] = {{.vaddr = 0x1000, .nblocks = 2}};
-	static const uint8_t len[] = {3, 2, 2}, nops[] = {2, 1, 1};
-	static const struct {
+	static const uint8_t len[] = {3, 2, 2}, nops[2][3] = {{2, 1, 1}, {2, 1, 2}};
+	const struct {
 		int sect;
 		const void *p;
 		size_t n;
-	} s[] = {{MAP_OPS, op, sizeof(op)},
+	} s[] = {{MAP_OPS, order ? timed : op, order ? sizeof(timed) : sizeof(op)},
 		 {MAP_BLOCKS, block, sizeof(block)},
 		 {MAP_LEADERS, leader, sizeof(leader)},
 		 {MAP_GROUPS, group, sizeof(group)},
 		 {MAP_INSNLEN, len, sizeof(len)},
-		 {MAP_INSNOPS, nops, sizeof(nops)},
+		 {MAP_INSNOPS, nops[order], sizeof(nops[0])},
 		 {MAP_STRINGS, "", 1}};
 	uint8_t b[4096] = {0};
 	struct map_head *h = (void *)b;
 	size_t at = (sizeof(*h) + 63) & ~63ul;
 
+	memcpy(timed, op, sizeof(op));
+	timed[CALL + 2] = op[CALL + 1];
+	timed[CALL + 1] = (struct sem_op){SEM_TSC, 8, SEM_NONE, SEM_NONE, SEM_NONE, 0};
+	h->flags = order ? MAP_F_ORDER : 0;
 	h->key_len = 16;
 	h->key[0] = 1;
 	for (int i = 0; i < MAP_NSECTIONS; i++)
@@ -332,7 +339,7 @@ static void random_threads(uint32_t n, uint32_t segs, uint64_t spread, uint32_t 
 	put_proc(7, 0, NULL);
 	for (uint32_t id = 0; id < n; id++) {
 		struct stream s = {.pid = 7, .tid = 7 + id, .id = id};
-		uint64_t t = 10 + (id ? rnd() % spread : 0);
+		uint64_t t = 10 + (id ? rnd() % spread : 0), low = t; /* low: as the stream tells */
 
 		chunk_open(&s, t);
 		if (id)
@@ -341,20 +348,26 @@ static void random_threads(uint32_t n, uint32_t segs, uint64_t spread, uint32_t 
 			uint64_t call = t + rnd() % 1000,
 				 back = call + (rnd() % 4 ? rnd() % 100 : rnd() % 20000);
 
-			put_records(&s, 1 + rnd() % records, t, call);
-			put_mark(&s, RUN_MARK_EVENT, RUN_EV_TIME, call);
-			put_mark(&s, RUN_MARK_EVENT, RUN_EV_TIME, back);
-			t = back;
+			put_records(&s, 1 + rnd() % records, low, call);
+			if (order) {
+				back = call;
+				put(&s, &call, 8);
+			} else {
+				put_mark(&s, RUN_MARK_EVENT, RUN_EV_TIME, call);
+				put_mark(&s, RUN_MARK_EVENT, RUN_EV_TIME, back);
+			}
+			t = low = back;
 			if (k + 1 == segs)
 				put_mark(&s, RUN_MARK_EVENT, RUN_EV_EXIT, 0);
 			else
 				put_mark(&s, RUN_MARK_SYSCALL, 1, 0);
 			if (rnd() % 3 == 0 && k + 1 < segs) {
+				t += order ? 1000000 : 0; /* it waits */
 				chunk_close(&s, t, false);
 				chunk_open(&s, t);
 			}
 		}
-		chunk_close(&s, t, true);
+		chunk_close(&s, t + (order ? 1000000 : 0), true);
 		save(&s);
 	}
 }
@@ -367,7 +380,7 @@ static void test_exact(void)
 	struct ptrace_stats st;
 	char note[600] = "";
 
-	for (int i = 0; i < 6; i++) {
+	for (int i = 0; i < 8; i++) {
 		random_threads(2 + rnd() % 8, 1 + rnd() % 40, 2000, i % 2 ? 3000 : 20);
 		check(!decode(&v, PTRACE_BY_TIME, &st, note) && v.order && v.complete && v.pairs,
 		      "merged: each thread");
@@ -375,7 +388,9 @@ static void test_exact(void)
 		check(v.switches > 2 && st.accesses == v.n, "merged: threads take turns");
 		check(!decode(&v, PTRACE_BY_THREAD, &st, note) && v.order && v.complete && !v.exact,
 		      "one thread after the other");
+		order = i >= 2;
 	}
+	order = false;
 }
 
 /* no time is known but that of the chunks: two threads at work at the same time take turns all along */
