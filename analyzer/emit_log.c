@@ -28,13 +28,18 @@ uint32_t log_bytes(const struct plan_log *l)
 }
 
 /* l has just been stored */
+static void stored_part(struct em *e, const struct plan_log *l, unsigned n)
+{
+	e->c.off += n;
+	if (l->when == AT_BEFORE)
+		e->c.ahead += n;
+	e->since += n;
+	e->logbytes += n;
+}
+
 static void stored(struct em *e, const struct plan_log *l)
 {
-	e->c.off += log_bytes(l);
-	if (l->when == AT_BEFORE)
-		e->c.ahead += log_bytes(l);
-	e->since += log_bytes(l);
-	e->logbytes += log_bytes(l);
+	stored_part(e, l, log_bytes(l));
 }
 
 /* mov of w bytes from reg to the log. There are no 6-byte stores: the next log overwrites the last two. */
@@ -249,10 +254,9 @@ static void log_tsc(struct em *e, const struct plan_log *l, uint32_t live)
 	code_insn(c);
 	code_bytes(c, "\x0f\x31", 2);
 	store(e, X_RAX, 4);
-	c->off += 4;
+	stored_part(e, l, 4);
 	store(e, X_RDX, 4);
-	c->off -= 4;
-	stored(e, l);
+	stored_part(e, l, 4);
 	scratch_put(e, d);
 	scratch_put(e, a);
 }

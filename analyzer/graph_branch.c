@@ -10,7 +10,7 @@
  */
 #include "plan.h"
 
-static bool have(const struct gr_set *s, struct gr_use u)
+static bool have(const struct gr_set *s, struct sem_use u)
 {
 	if (u.reg < SEM_NGPR)
 		return gr_gpr(s, u.reg) >= u.w;
@@ -22,7 +22,7 @@ static unsigned known_bytes(const struct gr *gr, uint32_t k, const struct gr_set
 {
 	static const unsigned try[] = {8, 4, 1};
 	const struct sem_op *op = &gr->op[k];
-	struct gr_use u[4];
+	struct sem_use u[4];
 
 	if (!(gr->note[k].flags & GN_COMP))
 		return 0;
@@ -53,8 +53,8 @@ static void step(const struct gr *gr, uint32_t i, uint32_t k, struct gr_set *s)
 	if (op->op == SEM_REC) {
 		gr_forget_slots(gr, k, s);
 	} else if (op->op == SEM_STORE && note->slot != GR_NOSLOT) {
-		if (have(s, (struct gr_use){op->a, 8}) &&
-		    (op->b == SEM_NONE || have(s, (struct gr_use){op->b, op->w == 2 ? 4 : op->w})))
+		if (have(s, (struct sem_use){op->a, 8}) &&
+		    (op->b == SEM_NONE || have(s, (struct sem_use){op->b, op->w == 2 ? 4 : op->w})))
 			gr_add(s, GR_SLOT + note->slot);
 		else
 			gr_del(s, GR_SLOT + note->slot);

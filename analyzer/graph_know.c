@@ -13,17 +13,17 @@
 #include <stdlib.h>
 #include "plan.h"
 
-int gr_op_uses(const struct gr *gr, uint32_t k, unsigned nw, struct gr_use u[4])
+int gr_op_uses(const struct gr *gr, uint32_t k, unsigned nw, struct sem_use u[4])
 {
 	const struct sem_op *op = &gr->op[k];
 
 	if (gr->note[k].flags & GN_SELF) {
-		u[0] = (struct gr_use){SEM_FSBASE, 8};
+		u[0] = (struct sem_use){SEM_FSBASE, 8};
 		return 1;
 	}
 	if (op->dst >= SEM_NGPR)
 		nw = 8;
-	return gr_uses(op, nw, u);
+	return sem_uses(op, nw, u);
 }
 
 /* gr_forget_slots - slots that a record of a write may change; an exact STORE after it restores its
@@ -54,7 +54,7 @@ static void base_state(struct gr_set *s)
 static bool comp(const struct gr *gr, uint32_t k, const struct gr_set *s, uint32_t gk)
 {
 	const struct sem_op *op = &gr->op[k];
-	struct gr_use u[4];
+	struct sem_use u[4];
 	int n;
 
 	if (op->op == SEM_UNK || (gr->note[k].flags & GN_COUNT))

@@ -141,7 +141,7 @@ static void back_value(struct gr *gr, uint32_t i, uint32_t k, struct gr_set *n, 
 	const struct sem_op *op = &gr->op[k];
 	struct gr_note *note = &gr->note[k];
 	unsigned nw = op->dst < SEM_NGPR ? gr_gpr(n, op->dst) : gr_has(n, op->dst) ? 8 : 0;
-	struct gr_use u[4];
+	struct sem_use u[4];
 	int nu;
 
 	if (!nw)

@@ -332,7 +332,7 @@ static void op_operands(struct vg *v, uint32_t k, vg_visit f, void *ctx)
 {
 	const struct gr *gr = v->gr;
 	const struct sem_op *op = &gr->op[k];
-	struct gr_use u[4];
+	struct sem_use u[4];
 	int n;
 
 	if (op->op == SEM_STORE) {

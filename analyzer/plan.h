@@ -25,6 +25,7 @@
 #include "an.h"
 #include "glue.h"
 #include "sem_lift.h"
+#include "sem_uses.h"
 
 /* ---- sets of things the decoder may know: one bit each ---------------------------------
  *
@@ -210,13 +211,6 @@ void gr_close(struct gr *gr);
 /* the planner's part of a form */
 struct form;
 void gr_form(struct form *f, const ZydisDecodedInstruction *in, const ZydisDecodedOperand *o, uint8_t flow);
-/* operand registers of a value op and the bytes of each that matter when `nw` bytes of the result
- * do; returns their number (at most 4) */
-struct gr_use {
-	uint16_t reg;
-	uint8_t w;
-};
-int gr_uses(const struct sem_op *op, unsigned nw, struct gr_use u[4]);
 static inline bool gr_has_slot2(const struct sem_op *op)
 {
 	return op->op == SEM_RECVEC || op->op == SEM_RECREP || op->op == SEM_RECXS;
@@ -265,7 +259,7 @@ void gr_out(struct gr *gr, uint32_t b, struct gr_set *n);
  * needed: 1, 2, 4, 6, 8; *sx = the register is the sign extension of them */
 unsigned gr_logwidth(const struct gr *gr, uint32_t i, uint32_t k, unsigned nw, bool *sx);
 /* operands of op k that matter when nw bytes of the result do, slots aside */
-int gr_op_uses(const struct gr *gr, uint32_t k, unsigned nw, struct gr_use u[4]);
+int gr_op_uses(const struct gr *gr, uint32_t k, unsigned nw, struct sem_use u[4]);
 /* block b leaves by a ret or an indirect jump that may switch stacks: the target is logged and all
  * callee-saved registers are needed, because no frame says what they are */
 bool gr_switches(const struct gr *gr, uint32_t b);

@@ -243,7 +243,7 @@ static struct av do_addsub(struct sp *sp, const struct sem_op *op)
 static struct av do_value(struct sp *sp, struct sp_state *s, uint32_t k)
 {
 	const struct sem_op *op = &sp->gr->op[k];
-	struct gr_use u[4];
+	struct sem_use u[4];
 	bool st = false;
 	int n;
 
@@ -268,7 +268,7 @@ static struct av do_value(struct sp *sp, struct sp_state *s, uint32_t k)
 	default:
 		break;
 	}
-	n = gr_uses(op, 8, u);
+	n = sem_uses(op, 8, u);
 	for (int i = 0; i < n; i++)
 		st |= av_stack(get(sp, u[i].reg));
 	if (!st)

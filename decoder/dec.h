@@ -115,12 +115,25 @@ enum {
 		2, /* many are open at a time: little memory, no descriptor and no thread each; log_time works */
 };
 struct log *log_open(const char *path, uint32_t pid, uint32_t tid, unsigned flags, struct ptrace_error *e);
-struct log *log_mem(const uint8_t *bytes, size_t n, bool clean); /* for tests; copies */
+/* for tests; copies. Cuts as in a chunk */
+struct log *log_mem(const uint8_t *bytes, size_t n, const struct run_cut *cut, uint32_t ncut, bool clean);
 void log_close(struct log *l);
-void log_limit(struct log *l, uint64_t pos); /* the stream ends there; before the first log_need */
-/* the bytes behind the limit, too, from now on; *end is moved */
-void log_past(struct log *l, const uint8_t **end);
-bool log_at_limit(const struct log *l); /* everything up to the limit has been read */
+/* Where the stream pauses: a signal interrupted the program when it was written up to there, the last `bytes`
+ * of that by the region of code that was interrupted. stop: for good, no event follows. */
+struct log_pause {
+	uint64_t pos;
+	uint32_t bytes;
+	bool stop;
+};
+/* the stream stops for good behind these bytes; before the first log_need */
+void log_limit(struct log *l, uint64_t pos, uint32_t bytes);
+bool log_pause(const struct log *l,
+	       struct log_pause *p); /* the next one in the bytes at hand, at their end included */
+void log_pass(struct log *l, const uint8_t **end); /* goes on behind it; *end is moved */
+/* n bytes from a position in the bytes at hand, or at the start of the next chunk's; false if they are not there */
+bool log_peek(struct log *l, uint64_t pos, void *buf, size_t n);
+/* up to LOG_MIN bytes in front of *p, for as many that have been read since the last event */
+void log_unread(struct log *l, const uint8_t **p, const void *bytes, size_t n);
 /* makes n bytes contiguous from *p, which must be the current position: true and *p, *end are set,
  * or false at the end of what there is (log_why says why) */
 bool log_need(struct log *l, const uint8_t **p, const uint8_t **end, size_t n);
@@ -269,8 +282,12 @@ struct walk_opts {
 	bool counts; /* give walk_result.block */
 	bool timed; /* one of several threads that are walked at a time: walk_result.when; small batches */
 	uint64_t memory; /* bound of shadow memory, bytes */
+	uint64_t
+		idle; /* blocks in a row without a byte of the log, where a signal is looked for; 0: plenty */
 };
-#define WALK_BLOCK 0xff /* kind: ip = first instruction, addr = const uint8_t * to lengths, size = number */
+/* kind: ip = first instruction, addr = const uint8_t * to lengths, size = number. addr = 0: a handler comes
+ * before the block's instruction at ip; another one for the rest follows when it goes on */
+#define WALK_BLOCK 0xff
 
 /* WALK_WITH_PROCESS: set by decode_thread */
 enum walk_end {

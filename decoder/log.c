@@ -9,6 +9,9 @@
  * is never split. Where very many logs are open at a time (LOG_MANY), there is no helper, the file is only open
  * while a chunk is read, and one chunk is in memory. Chunks carry their position in the stream; a gap, a bad checksum or a cut ends
  * the stream there, with the reason: what comes after cannot be trusted to line up.
+ *
+ * The stream pauses where a signal interrupted the program (struct run_cut, or the limit of a stream that a
+ * signal stopped): log_need gives nothing behind such a place until log_pass.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -28,8 +31,10 @@
 #define MAX_CHUNK (64u << 20) /* no writer makes larger ones; bounds what a damaged head can ask for */
 
 struct slot {
-	uint8_t *buf; /* LOG_MIN bytes of room, then the payload */
-	size_t cap, n, all; /* n: up to the limit */
+	uint8_t *buf; /* LOG_MIN bytes of room, then the payload: stream, cuts */
+	size_t cap, n, all; /* of the stream: bytes up to the next pause, and all */
+	uint64_t pos; /* of its first byte in the stream */
+	uint32_t ncut;
 	uint64_t tsc_open, tsc_close;
 };
 
@@ -54,8 +59,10 @@ struct log {
 	/* walker's */
 	bool threaded, have;
 	pthread_t helper;
-	uint64_t end_pos; /* stream position after the current buffer */
-	uint64_t limit;
+	uint64_t end_pos; /* stream position of the current buffer's last pause, or its end */
+	uint32_t cut; /* next one of the current buffer */
+	uint64_t limit; /* UINT64_MAX: none */
+	uint32_t limit_bytes;
 	struct log_times times; /* of the current chunk, with LOG_MANY */
 };
 
@@ -126,7 +133,8 @@ static int check_chunk(struct log *l, const struct run_chunk *c)
 			   "has version %llu, this decoder reads %llu: use the ptrace-decode of the "
 			   "version that made the run",
 			   c->version, RUN_VERSION);
-	if (c->raw_size > MAX_CHUNK || c->disk_size > MAX_CHUNK || c->codec > 2)
+	if (c->raw_size > MAX_CHUNK || c->disk_size > MAX_CHUNK || c->codec > 2 ||
+	    c->ncut > c->raw_size / sizeof(struct run_cut))
 		return bad(l, "is damaged (impossible size or codec)", 0, 0);
 	if (c->pid != l->pid || c->tid != l->tid)
 		return bad(l, "belongs to another thread (pid %llu, tid %llu)", c->pid, c->tid);
@@ -147,6 +155,30 @@ static int unpack(struct log *l, const struct run_chunk *c, uint8_t *to)
 		n = ZSTD_decompress(to, c->raw_size, l->disk, n);
 	if (n != c->raw_size)
 		return bad(l, "does not decompress to its size", 0, 0);
+	return 0;
+}
+
+static struct run_cut cut_of(const struct slot *s, uint32_t i)
+{
+	struct run_cut c;
+
+	memcpy(&c, s->buf + LOG_MIN + s->all + i * sizeof(c), sizeof(c));
+	return c;
+}
+
+/* Ascending, within the chunk; pauses (at + bytes) ascending, too. */
+static int check_cuts(struct log *l, const struct slot *s)
+{
+	struct run_cut last = {0, 0};
+
+	for (uint32_t i = 0; i < s->ncut; i++) {
+		struct run_cut c = cut_of(s, i);
+
+		if (c.at > s->all || c.bytes > s->all - c.at || c.at < last.at ||
+		    (i && c.at + c.bytes <= last.at + last.bytes))
+			return bad(l, "is damaged (an impossible cut)", 0, 0);
+		last = c;
+	}
 	return 0;
 }
 
@@ -175,13 +207,17 @@ static int next_chunk(struct log *l, struct slot *s, bool *last)
 	}
 	if (unpack(l, &c, s->buf + LOG_MIN))
 		return -1;
-	s->n = c.raw_size;
+	s->ncut = c.ncut;
+	s->n = s->all = c.raw_size - (size_t)c.ncut * sizeof(struct run_cut);
+	s->pos = l->next;
+	if (check_cuts(l, s))
+		return -1;
 	s->tsc_open = c.tsc_open;
 	s->tsc_close = c.tsc_close;
 	*last = c.kind == 1;
 	l->file_pos += sizeof(c) + c.disk_size;
 	l->seq++;
-	l->next += c.raw_size;
+	l->next += s->all;
 	return 1;
 }
 
@@ -290,40 +326,71 @@ struct log *log_open(const char *path, uint32_t pid, uint32_t tid, unsigned flag
 	return l;
 }
 
-struct log *log_mem(const uint8_t *bytes, size_t n, bool clean)
+struct log *log_mem(const uint8_t *bytes, size_t n, const struct run_cut *cut, uint32_t ncut, bool clean)
 {
 	struct log *l = log_new("memory");
+	struct slot *s = &l->slot[0];
 
-	l->slot[0].buf = xrealloc(NULL, LOG_MIN + n, 1);
-	memcpy(l->slot[0].buf + LOG_MIN, bytes, n);
-	l->slot[0].n = n;
-	l->head = 1;
+	s->buf = xrealloc(NULL, LOG_MIN + n + ncut * sizeof(*cut), 1);
+	memcpy(s->buf + LOG_MIN, bytes, n);
+	if (ncut)
+		memcpy(s->buf + LOG_MIN + n, cut, ncut * sizeof(*cut));
+	s->n = s->all = n;
+	s->ncut = ncut;
+	l->head = check_cuts(l, s) ? 0 : 1;
 	l->raw = l->disk_bytes = n;
 	l->done = true;
 	l->clean = clean;
 	return l;
 }
 
-void log_limit(struct log *l, uint64_t pos)
+void log_limit(struct log *l, uint64_t pos, uint32_t bytes)
 {
-	l->limit = pos;
+	l->limit = pos + bytes;
+	l->limit_bytes = bytes;
 }
 
-void log_past(struct log *l, const uint8_t **end)
+bool log_pause(const struct log *l, struct log_pause *p)
+{
+	const struct slot *s = &l->slot[l->tail % NSLOT];
+	struct run_cut c = {0, 0};
+	bool cut = l->have && l->cut < s->ncut;
+
+	if (cut)
+		c = cut_of(s, l->cut);
+	if (cut && s->pos + c.at + c.bytes <= l->limit) {
+		*p = (struct log_pause){s->pos + c.at + c.bytes, c.bytes, false};
+		return true;
+	}
+	*p = (struct log_pause){l->limit, l->limit_bytes, true};
+	return l->have && l->limit <= s->pos + s->all;
+}
+
+/* the current buffer's bytes up to the next pause */
+static void up_to_pause(struct log *l)
 {
 	struct slot *s = &l->slot[l->tail % NSLOT];
+	struct log_pause p;
 
-	l->limit = UINT64_MAX;
-	if (!l->have)
-		return;
-	*end += s->all - s->n;
-	l->end_pos += s->all - s->n;
 	s->n = s->all;
+	if (log_pause(l, &p))
+		s->n = p.pos > s->pos ? p.pos - s->pos : 0;
+	l->end_pos = s->pos + s->n;
 }
 
-bool log_at_limit(const struct log *l)
+void log_pass(struct log *l, const uint8_t **end)
 {
-	return l->end_pos >= l->limit;
+	struct slot *s = &l->slot[l->tail % NSLOT];
+	struct log_pause p;
+
+	if (!log_pause(l, &p))
+		return;
+	if (p.stop)
+		l->limit = UINT64_MAX;
+	else
+		l->cut++;
+	up_to_pause(l);
+	*end = s->buf + LOG_MIN + s->n;
 }
 
 void log_close(struct log *l)
@@ -385,26 +452,46 @@ static void give_back(struct log *l)
 bool log_need(struct log *l, const uint8_t **p, const uint8_t **end, size_t n)
 {
 	while (!l->have || (size_t)(*end - *p) < n) {
-		struct slot *s = next_slot(l);
+		struct log_pause pause;
+		struct slot *s = log_pause(l, &pause) ? NULL : next_slot(l);
 		size_t left = l->have ? *end - *p : 0;
 
-		if (!s || l->end_pos >= l->limit)
+		if (!s)
 			return false;
-		s->all = s->n;
-		if (s->n > l->limit - l->end_pos)
-			s->n = l->limit - l->end_pos;
 		if (left)
 			memcpy(s->buf + LOG_MIN - left, *p, left);
 		if (l->have)
 			give_back(l);
 		l->have = true;
+		l->cut = 0;
+		up_to_pause(l);
 		if (l->many)
-			times_scan(&l->times, s->buf + LOG_MIN, s->n, l->end_pos, s->tsc_open, s->tsc_close);
-		l->end_pos += s->n;
+			times_scan(&l->times, s->buf + LOG_MIN, s->all, s->pos, s->tsc_open, s->tsc_close);
 		*p = s->buf + LOG_MIN - left;
 		*end = s->buf + LOG_MIN + s->n;
 	}
 	return true;
+}
+
+bool log_peek(struct log *l, uint64_t pos, void *buf, size_t n)
+{
+	struct slot *s = &l->slot[l->tail % NSLOT];
+
+	if (l->have && pos == s->pos + s->all)
+		s = next_slot(l);
+	if (!l->have || !s || pos < s->pos || pos - s->pos > s->all || n > s->all - (pos - s->pos))
+		return false;
+	memcpy(buf, s->buf + LOG_MIN + (pos - s->pos), n);
+	return true;
+}
+
+void log_unread(struct log *l, const uint8_t **p, const void *bytes, size_t n)
+{
+	struct slot *s = &l->slot[l->tail % NSLOT];
+	uint8_t *to = s->buf + (*p - s->buf) - n;
+
+	memcpy(to, bytes, n);
+	*p = to;
 }
 
 /* The walker's end pointer is that of the current slot. */

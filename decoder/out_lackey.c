@@ -8,7 +8,8 @@
  *    M addr,size     load and store of the same place by one instruction
  *
  * The walker gives one block record before a block's accesses. Instructions are written up to
- * the one that an access belongs to; what is left of a block, when the next begins. Prefetches
+ * the one that an access belongs to; what is left of a block, when the next begins (or a handler, up to
+ * the instruction that was interrupted). Prefetches
  * have no line (lackey shows none).
  */
 #include <stdlib.h>
@@ -88,7 +89,7 @@ static int lackey_batch(struct sink *s, const struct ptrace_rec *rec, size_t n)
 			access_line(l, s->o, r);
 			continue;
 		}
-		while (l->n)
+		while (l->n && (r->addr || l->ip < r->ip))
 			one_insn(l, s->o);
 		flush_read(l, s->o);
 		l->len = (const uint8_t *)(uintptr_t)r->addr;

@@ -57,18 +57,9 @@ int log_ended(struct walker *w)
 {
 	const char *why = log_why(w->log);
 
-	if (w->past) {
-		stop_ended(w);
-		return 1;
-	}
 	if (w->execing && !why && w->p == w->lim) {
 		w->end = WALK_EXIT;
 		w->res->exec = true;
-		return 1;
-	}
-	if (w->proc->async && !why && log_at_limit(w->log)) {
-		w->res->arg = w->proc->stop_at.reason;
-		w->end = WALK_STOP;
 		return 1;
 	}
 	snprintf(w->res->why, sizeof(w->res->why), "%s",
@@ -100,7 +91,7 @@ int walk_time(struct walker *w, uint64_t tsc)
 	struct walk_when *e = &res->when[res->nwhen - 1];
 	uint32_t at = w->out - (w->buf + REC_KEEP);
 
-	if (!w->o->timed || w->past)
+	if (!w->o->timed)
 		return 0;
 	tsc = later(e->tsc, tsc);
 	if (!at || (res->nwhen > 1 && e->at == at && e[-1].at == at))
@@ -129,10 +120,6 @@ int flush(struct walker *w)
 
 	if (!n)
 		return 0;
-	if (w->past) { /* too much to hold back */
-		w->end = WALK_STOP;
-		return 1;
-	}
 	for (size_t i = 0; i < n; i++)
 		kinds += 1ull << first[i].kind % 4 * KIND_BITS;
 	w->st->reads += kinds & KIND_MASK;
@@ -164,7 +151,7 @@ static void finish(struct walker *w)
 	struct walk_result *res = w->res;
 	uint64_t raw, disk;
 
-	stop_finish(w);
+	sig_finish(w);
 	if (w->end != WALK_CANCELLED) {
 		enum walk_end end = w->end;
 

@@ -11,8 +11,11 @@
  *   walk_mod.c    modules come and go; run-time address ─▶ place in a map
  *   walk_pool.c   modules as loaded, kept with their threaded code for the next thread
  *   walk_why.c    on demand: what the log's bytes are for
- *   walk_stop.c  the end of a trace that a signal stopped
- *   walk_count.c blocks counted by the loop ─▶ instructions, accesses
+ *   walk_seek.c   where a signal came
+ *   walk_live.c   what the ops from a place on depend on
+ *   walk_again.c  would control come to a place once more, and look the same
+ *   walk_sig.c    handlers: what they interrupt is put aside and goes on
+ *   walk_count.c  blocks counted by the loop ─▶ instructions, accesses
  *   walk_vec.c    gathers, masks, string instructions, xsave: groups of records
  *
  * Functions that may end the walk return 0 to go on, or nonzero after setting w->end and
@@ -94,6 +97,35 @@ struct lcache {
 #define NREC_TIMED 1024 /* with walk_opts.timed, but for REC_ROOM */
 #define REC_ROOM 4096 /* records a block may add without a check of its own */
 
+/* bytes of each general register that matter; whether vector lanes, mask registers or memory do, too */
+struct live {
+	uint8_t gpr[SEM_NGPR];
+	bool more;
+};
+
+/* Where the walk is put aside. */
+struct place {
+	struct inst *m;
+	uint32_t block, insn; /* insn: those before it have run */
+	uint32_t op; /* next */
+	bool begun; /* in the block; else before it, or */
+	bool mark; /* a mark was due */
+};
+
+/* The stream's next pause, and where the signal came that is behind it. */
+struct seek {
+	bool on, bad; /* there is one; it is not followed by a signal */
+	struct log_pause at;
+	struct run_signal s;
+	uint32_t ahead; /* bytes before the pause that instruction rip has logged */
+	struct inst *m; /* NULL: rip is no instruction of traced code */
+	uint32_t block, insn, op, rep; /* op: its first; rep: its SEM_RECREP, NONE32 if none */
+	uint16_t h; /* handler of op, which has H_BREAK */
+	struct live live; /* at op */
+	uint64_t idle; /* blocks begun at the pause */
+};
+#define SIG_EVENT (12 + sizeof(struct run_signal))
+
 struct walker {
 	uint64_t r[WALK_NREGS];
 	struct xop *pc;
@@ -132,7 +164,12 @@ struct walker {
 	struct ptrace_stats *st;
 	struct walk_result *res;
 	enum walk_end end;
-	struct past *past; /* walk_stop.c: behind lp_pos of a stop by a signal */
+	struct seek seek;
+	struct aside **aside; /* walk_sig.c: what handlers interrupted, newest last */
+	uint32_t naside, base; /* frames below base are theirs */
+	uint32_t debt; /* bytes of the stream that come, but are known already */
+	uint64_t rep_done; /* elements of the string instruction at pc that are recorded already */
+	bool at_mark; /* after an event that moved control: a mark is due */
 	struct walk_place *ptab; /* hash of places */
 	uint32_t pcap, pn;
 };
@@ -152,20 +189,41 @@ int walk_time(struct walker *w, uint64_t tsc);
 const struct map_block *block_here(const struct walker *w); /* the current block, NULL if unknown */
 uint64_t here(const struct walker *w); /* run-time address of the current block, 0 if unknown */
 const char *place(struct walker *w, uint64_t ip, char *buf, size_t n);
+/* walk_seek.c. seek_dry, seek_dry_mark: no n bytes left at pc, or where a mark is due; 0 to go on there */
+bool walk_more(struct walker *w, size_t n);
+void seek_next(struct walker *w);
+void seek_rearm(struct walker *w); /* modules have changed */
+void seek_off(struct walker *w);
+bool seek_insn(struct map *m, uint32_t vaddr, uint32_t *block, uint32_t *insn);
+int seek_break(struct walker *w, bool *taken);
+int seek_block(struct walker *w); /* pc at a SEM_BLOCK, no byte left */
+int seek_dry(struct walker *w);
+int seek_dry_mark(struct walker *w);
 static inline bool need(struct walker *w, size_t n)
 {
-	return (size_t)(w->lim - w->p) >= n || log_need(w->log, &w->p, &w->lim, n);
+	return (size_t)(w->lim - w->p) >= n || walk_more(w, n);
 }
 
-/* walk_stop.c */
-int stop_block(struct walker *w); /* pc at a SEM_BLOCK, no byte left */
-int stop_break(struct walker *w);
-uint16_t stop_handler(const struct walker *w);
-void stop_ended(struct walker *w);
-void stop_finish(struct walker *w);
+/* walk_live.c */
+void walk_live(const struct map *m, uint32_t op, struct live *l);
+bool live_same(const struct live *l, const uint64_t *x, const uint64_t *y);
 
-/* walk_count.c: at the end */
+/* walk_again.c. RECORDS: with accesses in between; IDLE: without */
+enum again { AGAIN_NO, AGAIN_RECORDS, AGAIN_IDLE };
+enum again walk_again(struct walker *w, const struct live *l);
+
+/* walk_sig.c. Those that move control set w->at_mark */
+int sig_take(struct walker *w, const struct place *at);
+int sig_at_call(struct walker *w);
+int sig_return(struct walker *w, uint64_t frame);
+int sig_resume(struct walker *w);
+void sig_longjmp(struct walker *w, uint64_t rsp);
+void sig_trim(struct walker *w);
+void sig_finish(struct walker *w);
+
+/* walk_count.c: at the end; fixed records of ops */
 void count_finish(struct walker *w);
+uint32_t count_records(const struct map *m, uint32_t from, uint32_t to);
 
 /* walk_pool.c */
 struct inst *pool_take(const struct walker *w, const struct modrec *rec);
@@ -188,6 +246,7 @@ int frame_room(struct walker *w); /* for one more at frame[nframe] */
 int frame_push(struct walker *w, struct inst *m, uint32_t op, uint32_t flags, uint32_t check);
 void frame_push_opaque(struct walker *w, uint64_t slot);
 void frame_drop(struct walker *w, uint64_t rsp); /* those whose slot is below rsp */
+void frame_cut(struct walker *w, uint32_t n); /* all but the first n */
 int frame_return(struct walker *w, uint64_t slot); /* ret */
 int frame_switch(struct walker *w, uint64_t slot, uint64_t target); /* SEM_RETX */
 void frame_restore(struct walker *w, const struct frame *f);
@@ -198,6 +257,7 @@ int walk_start(struct walker *w, uint32_t tid);
 
 /* walk_mark.c */
 int walk_mark(struct walker *w);
+void walk_leave(struct walker *w); /* a jump that leaves, and sets tcb.expect */
 int walk_rmark(struct walker *w);
 int walk_syscall(struct walker *w);
 int walk_ijmp(struct walker *w, uint64_t target, uint32_t group);
@@ -206,6 +266,7 @@ int walk_place_opaque(struct walker *w, uint64_t ip);
 /* walk_vec.c: the op at pc; leaves pc alone */
 int walk_recvec(struct walker *w);
 int walk_recrep(struct walker *w);
+int walk_rep_part(struct walker *w, uint32_t op, uint64_t n); /* the first n elements of the one at op */
 int walk_recxs(struct walker *w);
 int walk_vchk(struct walker *w, uint64_t back);
 

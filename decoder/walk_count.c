@@ -9,14 +9,7 @@
 #include <stdlib.h>
 #include "walk.h"
 
-static uint32_t control_of(const struct map *m, uint32_t op)
-{
-	while (op + 1 < m->nop && (m->op[op].op <= SEM_BLOCK || m->op[op].op == SEM_RMARK))
-		op++;
-	return op;
-}
-
-static uint32_t records(const struct map *m, uint32_t from, uint32_t to)
+uint32_t count_records(const struct map *m, uint32_t from, uint32_t to)
 {
 	uint32_t n = 0;
 
@@ -36,14 +29,14 @@ static uint32_t not_reached(const struct walker *w, const struct inst *m, uint32
 	/* at its first op, or the SEM_BLOCK behind a mark's: not begun */
 	if (at <= first || at > end || w->pc->h == H_BLOCK || w->pc->h == H_BLOCKREC)
 		return 0;
-	return records(m->map, at, end);
+	return count_records(m->map, at, end);
 }
 
 static void block(struct walker *w, const struct inst *m, uint32_t b)
 {
 	struct walk_result *res = w->res;
 	const struct map_block *k = &m->map->block[b];
-	uint32_t end = control_of(m->map, k->ops);
+	uint32_t end = map_block_end(m->map, k->ops);
 	struct walk_block *to;
 
 	if (!(res->nblock & (res->nblock + 1)))
@@ -52,8 +45,8 @@ static void block(struct walker *w, const struct inst *m, uint32_t b)
 	to->rec = m->rec;
 	to->block = b;
 	to->count = m->block[b].n;
-	to->accesses =
-		to->count * records(m->map, k->ops, end) + m->block[b].extra - not_reached(w, m, b, end);
+	to->accesses = to->count * count_records(m->map, k->ops, end) + m->block[b].extra -
+		       not_reached(w, m, b, end);
 }
 
 static int by_number(const void *a, const void *b)
@@ -73,7 +66,8 @@ void count_finish(struct walker *w)
 		for (uint32_t k = 0; k < m->nseen; k++) {
 			uint32_t b = m->seen[k];
 
-			if (!m->block[b].n || (k && w->o->counts && m->seen[k - 1] == b))
+			if ((!m->block[b].n && !m->block[b].extra) ||
+			    (k && w->o->counts && m->seen[k - 1] == b))
 				continue;
 			w->st->instructions += m->block[b].n * m->map->block[b].ninsn;
 			if (w->o->counts)

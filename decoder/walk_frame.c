@@ -6,7 +6,8 @@
  * time; on one stack that is also by falling slot, and a return is the top one's. When it is not
  * (stack switches, frames that were jumped over) the slot is searched for, newest first. Frames
  * taken off without a return go to limbo, a hash by slot: if they were another stack's, control may
- * still come back to them. A slot used again replaces what limbo had there.
+ * still come back to them. A slot used again replaces what limbo had there. Frames below walker.base are
+ * of what a signal's handler interrupted: only a return to one of them takes them off.
  *
  * A SEM_RET takes the callee-saved registers from its frame, so without one there is no going on.
  * A SEM_RETX knows its target and all registers; frames only follow what it did to the stack.
@@ -108,7 +109,7 @@ static void to_limbo(struct walker *w, const struct frame *f)
 
 void frame_drop(struct walker *w, uint64_t rsp)
 {
-	while (w->nframe && w->frame[w->nframe - 1].slot < rsp) {
+	while (w->nframe > w->base && w->frame[w->nframe - 1].slot < rsp) {
 		struct frame *f = &w->frame[--w->nframe];
 
 		if (f->slot == rsp - 8)
@@ -118,14 +119,20 @@ void frame_drop(struct walker *w, uint64_t rsp)
 	}
 }
 
+void frame_cut(struct walker *w, uint32_t n)
+{
+	while (w->nframe > n)
+		to_limbo(w, &w->frame[--w->nframe]);
+}
+
 /* Goes on at the return site of frame i; it and all above it are gone. */
 int frame_resume(struct walker *w, uint32_t i)
 {
 	struct frame *f = &w->frame[i];
 
-	while (w->nframe > i + 1)
-		to_limbo(w, &w->frame[--w->nframe]);
+	frame_cut(w, i + 1);
 	w->nframe = i;
+	sig_trim(w);
 	w->r[SEM_RSP] = f->slot + 8;
 	if (f->flags & FR_OPAQUE) {
 		w->left = 0;
@@ -224,11 +231,11 @@ int frame_switch(struct walker *w, uint64_t slot, uint64_t target)
 	while (i && w->frame[i - 1].slot != slot)
 		i--;
 	if (i) {
-		while (w->nframe > i)
-			to_limbo(w, &w->frame[--w->nframe]);
+		frame_cut(w, i);
 		w->nframe--;
+		sig_trim(w);
 	} else {
-		while (w->nframe && w->frame[w->nframe - 1].slot < slot)
+		while (w->nframe > w->base && w->frame[w->nframe - 1].slot < slot)
 			to_limbo(w, &w->frame[--w->nframe]);
 		from_limbo(w, slot, &gone);
 	}

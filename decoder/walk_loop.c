@@ -40,8 +40,12 @@
 	do {                                                                                                 \
 		if (unlikely((size_t)(lim - p) < (n))) {                                                     \
 			SAVE;                                                                                \
-			if (!log_need(w->log, &w->p, &w->lim, n))                                            \
-				return log_ended(w);                                                         \
+			if (!walk_more(w, n)) {                                                              \
+				if (seek_dry(w))                                                             \
+					return w->end;                                                       \
+				LOAD;                                                                        \
+				GO;                                                                          \
+			}                                                                                    \
 			LOAD;                                                                                \
 		}                                                                                            \
 	} while (0)
@@ -264,14 +268,14 @@ h_BLOCK:
 	if (unlikely(out >= w->outlim))
 		SLOW(flush(w));
 	if (unlikely(lim == p))
-		SLOW(stop_block(w)); /* what ran after the last byte of a log that just ends is not known */
+		SLOW(seek_block(w)); /* what ran after the last byte of a log that just ends is not known */
 	((struct bcount *)(uintptr_t)pc->imm)->n++;
 	NEXT;
 h_BLOCKREC:
 	if (unlikely(out >= w->outlim))
 		SLOW(flush(w));
 	if (unlikely(lim == p))
-		SLOW(stop_block(w));
+		SLOW(seek_block(w));
 	((struct bcount *)(uintptr_t)pc->imm)->n++;
 	SLOW(block_record(w, (struct bcount *)(uintptr_t)pc->imm));
 	NEXT;
@@ -335,9 +339,7 @@ h_JMPX_LINK:
 		m->count[pc - code].n--; /* has read nothing */
 h_JMPX:
 	SAVE;
-	w->expect = r[SEM_RSP];
-	w->maybe = 0;
-	w->left = here(w);
+	walk_leave(w);
 	SLOW(walk_mark(w));
 	GO;
 h_RET:
@@ -369,9 +371,7 @@ h_SYSCALL:
 	GO;
 h_HALT:
 	SAVE;
-	w->expect = r[SEM_RSP]; /* where code runs on into what is not relocated, the copy jumps there */
-	w->maybe = 0;
-	w->left = here(w);
+	walk_leave(w); /* where code runs on into what is not relocated, the copy jumps there */
 	SLOW(walk_mark(w));
 	GO;
 h_COUNT : {
@@ -380,9 +380,15 @@ h_COUNT : {
 	c->n++;
 	goto *tab[c->h];
 }
-h_BREAK:
-	SLOW(stop_break(w));
-	goto *tab[stop_handler(w)];
+h_BREAK : {
+	uint16_t h = w->seek.h;
+	bool taken;
+
+	SLOW(seek_break(w, &taken));
+	if (!taken)
+		goto *tab[h];
+	GO;
+}
 h_RMARK:
 	if (likely(lim != p && *p == (uint8_t)pc->imm)) {
 		p++;

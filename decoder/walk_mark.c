@@ -4,7 +4,7 @@
  *
  *   CALLX, JMPX, a jump that leaves, a return to opaque code
  *        │
- *        ▼          EVENT: module records take effect, the process ends; then again
+ *        ▼          EVENT: module records take effect, a handler ends, the process ends; then again
  *   next mark ────▶ RET: opaque code returned to the newest call that expects it
  *                   ENTRY: a group entered at rsp = expect
  *                   ENTRYX: at the rsp in the stream
@@ -80,14 +80,21 @@ int walk_place_opaque(struct walker *w, uint64_t ip)
 	return 0;
 }
 
-/* EVENT at p. Returns 0 to go on with the next mark. */
+/* EVENT at p. NEXT: the next mark; MOVED: control is elsewhere, with w->at_mark at a mark, else at pc. */
+enum { NEXT, END, MOVED };
+
+static int moved(int end)
+{
+	return end ? END : MOVED;
+}
+
 static int event(struct walker *w)
 {
 	uint32_t id;
 	uint64_t arg;
 
 	if (!need(w, 12))
-		return log_ended(w);
+		return log_ended(w); /* the runtime writes events whole */
 	id = rd32(w->p) >> RUN_MARK_ID_SHIFT;
 	arg = rd64(w->p + 4);
 	w->p += 12;
@@ -104,6 +111,12 @@ static int event(struct walker *w)
 		return 0;
 	case RUN_EV_TIME:
 		return walk_time(w, arg);
+	case RUN_EV_SIGRET:
+		return moved(sig_return(w, arg));
+	case RUN_EV_RESUME:
+		if (arg != sizeof(struct run_resume))
+			return lost(w, "an event with %llu bytes", (unsigned long long)arg);
+		return moved(sig_resume(w));
 	case RUN_EV_UNEXPECTED:
 		w->res->unexpected++;
 		return 0;
@@ -120,9 +133,9 @@ static int entered(struct walker *w, const struct map_site *s, struct inst *m, u
 {
 	bool top;
 
-	while (w->nframe && w->frame[w->nframe - 1].slot < rsp)
-		frame_drop(w, rsp);
-	top = w->nframe && w->frame[w->nframe - 1].slot == rsp;
+	sig_trim(w);
+	frame_drop(w, rsp);
+	top = w->nframe > w->base && w->frame[w->nframe - 1].slot == rsp;
 	if (!top) {
 		if (w->left && !came)
 			walk_place_opaque(w, w->left);
@@ -155,6 +168,22 @@ static int returned(struct walker *w)
 	return lost(w, "a return mark (check %u) that the newest call does not expect", check);
 }
 
+void walk_leave(struct walker *w)
+{
+	w->expect = w->r[SEM_RSP];
+	w->maybe = 0;
+	w->left = here(w);
+}
+
+/* an event where some other mark than walk_mark's is expected: NEXT, or what to return */
+static int other_event(struct walker *w, int *end)
+{
+	int e = event(w);
+
+	*end = e == END || (e == MOVED && w->at_mark && walk_mark(w));
+	return e;
+}
+
 int walk_mark(struct walker *w)
 {
 	for (;;) {
@@ -164,21 +193,29 @@ int walk_mark(struct walker *w)
 		uint32_t id;
 		size_t n;
 
-		if (!need(w, 1))
-			return log_ended(w);
+		if (!need(w, 1)) {
+			if (seek_dry_mark(w))
+				return 1;
+			continue;
+		}
 		kind = RUN_MARK_KIND(*w->p);
 		if (kind == RUN_MARK_RET)
 			return returned(w);
 		if (kind == RUN_MARK_EVENT) {
-			if (event(w))
-				return 1;
-			continue;
+			int e = event(w);
+
+			if (e == NEXT || (e == MOVED && w->at_mark))
+				continue;
+			return e == END;
 		}
 		if (kind != RUN_MARK_ENTRY && kind != RUN_MARK_ENTRYX && kind != RUN_MARK_RESYNC)
 			return lost(w, "a mark of kind %u where an entry or a return was expected", kind);
 		n = RUN_MARK_SITE_BYTES + (kind == RUN_MARK_ENTRY ? 0 : 8);
-		if (!need(w, n))
-			return log_ended(w);
+		if (!need(w, n)) {
+			if (seek_dry_mark(w))
+				return 1;
+			continue;
+		}
 		id = rd24(w->p) >> RUN_MARK_ID_SHIFT;
 		s = mod_site(w, id, &m);
 		if (!s || s->kind != (kind == RUN_MARK_RESYNC ? MAP_SITE_RESYNC : MAP_SITE_ENTRY))
@@ -193,6 +230,7 @@ int walk_mark(struct walker *w)
 		if (m->count)
 			m->count[s->ops].mark += n;
 		if (kind == RUN_MARK_RESYNC) {
+			sig_longjmp(w, rd64(w->p - 8));
 			frame_drop(w, rd64(w->p - 8));
 			w->r[SEM_RSP] = rd64(w->p - 8);
 			w->left = 0;
@@ -209,8 +247,10 @@ int walk_mark(struct walker *w)
 int walk_rmark(struct walker *w)
 {
 	for (;;) {
+		int end;
+
 		if (!need(w, 1))
-			return log_ended(w);
+			return seek_dry(w);
 		if (*w->p == (uint8_t)w->pc->imm) {
 			w->p++;
 			w->pc++;
@@ -219,9 +259,19 @@ int walk_rmark(struct walker *w)
 		if (RUN_MARK_KIND(*w->p) != RUN_MARK_EVENT)
 			return lost(w, "byte %#x where the return mark %#x was expected", *w->p,
 				    (uint8_t)w->pc->imm);
-		if (event(w))
-			return 1;
+		if (other_event(w, &end) != NEXT)
+			return end;
 	}
+}
+
+/* a signal's event, at p, and reads its head */
+static bool is_signal(struct walker *w)
+{
+	if (!need(w, 12) || rd32(w->p) >> RUN_MARK_ID_SHIFT != RUN_EV_SIGNAL ||
+	    rd64(w->p + 4) != sizeof(struct run_signal))
+		return false;
+	w->p += 12;
+	return true;
 }
 
 int walk_syscall(struct walker *w)
@@ -232,15 +282,19 @@ int walk_syscall(struct walker *w)
 	const struct map_leader *l;
 
 	for (;;) {
+		int end;
+
 		if (!need(w, 4))
-			return log_ended(w);
+			return seek_dry(w);
 		if (RUN_MARK_KIND(*w->p) == RUN_MARK_SYSCALL)
 			break;
 		if (RUN_MARK_KIND(*w->p) != RUN_MARK_EVENT)
 			return lost(w, "a mark of kind %u where a system call's was expected",
 				    RUN_MARK_KIND(*w->p));
-		if (event(w))
-			return 1;
+		if (is_signal(w))
+			return sig_at_call(w) || walk_mark(w);
+		if (other_event(w, &end) != NEXT)
+			return end;
 	}
 	if (!need(w, 12))
 		return log_ended(w);
@@ -271,8 +325,6 @@ int walk_ijmp(struct walker *w, uint64_t target, uint32_t group)
 			return 0;
 		}
 	}
-	w->expect = w->r[SEM_RSP];
-	w->maybe = 0;
-	w->left = here(w);
+	walk_leave(w);
 	return walk_mark(w);
 }

@@ -49,6 +49,7 @@ int mod_apply(struct walker *w, uint32_t index)
 	m->live = true;
 	w->inst = xrealloc(w->inst, w->ninst + 1, sizeof(*w->inst));
 	w->inst[w->ninst++] = m;
+	seek_rearm(w);
 	return 0;
 }
 

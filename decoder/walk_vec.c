@@ -7,6 +7,7 @@
  * bytes are forgotten in shadow memory.
  */
 #include <string.h>
+#include "sem_eval.h"
 #include "walk.h"
 
 #define ADDRESSES (1ull << 57) /* bytes a process can have: more elements than that cannot be */
@@ -41,7 +42,7 @@ static int read_mask(struct walker *w, const struct sem_vec *v, uint64_t *mask)
 		uint64_t k = 0;
 
 		if (!need(w, v->mask_bytes))
-			return log_ended(w);
+			return seek_dry(w);
 		memcpy(&k, w->p, v->mask_bytes);
 		w->p += v->mask_bytes;
 		*mask &= k;
@@ -51,7 +52,7 @@ static int read_mask(struct walker *w, const struct sem_vec *v, uint64_t *mask)
 		size_t n = (size_t)v->n * v->mask_bytes;
 
 		if (!need(w, n))
-			return log_ended(w);
+			return seek_dry(w);
 		for (unsigned i = 0; i < v->n && i < 64; i++)
 			if (!(w->p[(i + 1) * v->mask_bytes - 1] >> 7)) /* sign bit of the element */
 				*mask &= ~(1ull << i);
@@ -117,29 +118,25 @@ int walk_recvec(struct walker *w)
 	if (read_mask(w, &v, &mask))
 		return 1;
 	if (!need(w, n))
-		return log_ended(w);
+		return seek_dry(w);
 	memcpy(idx, w->p, n);
 	w->p += n;
 	return elements(w, o, &v, mask, idx);
 }
 
-int walk_recrep(struct walker *w)
+/* elements w->rep_done to `to` of the string instruction at pc, with these registers */
+static int rep_range(struct walker *w, const uint64_t *r, const struct sem_vec *s, uint64_t to)
 {
 	const struct sem_op *o = op_at(w);
+	uint64_t step = r[s->df] ? 0 - (uint64_t)o->w : o->w, n = w->rep_done;
+	uint64_t src = (o->a == SEM_NONE ? 0 : r[o->a]) + n * step;
+	uint64_t dst = (o->b == SEM_NONE ? 0 : r[o->b]) + n * step;
 	uint32_t ip = SEM_REC_IP(o->imm);
-	uint64_t src, dst, count, step;
-	struct sem_vec v;
+	const struct sem_vec v = *s;
 
-	memcpy(&v, o + 1, sizeof(v));
-	if (v.count >= SEM_NREGS || v.df >= SEM_NREGS || v.kind > SEM_REP_SCAS)
-		return lost(w, "%s: a string access this decoder does not know", w->m->map->path);
-	src = o->a == SEM_NONE ? 0 : w->r[o->a];
-	dst = o->b == SEM_NONE ? 0 : w->r[o->b];
-	count = w->r[v.count];
-	step = w->r[v.df] ? 0 - (uint64_t)o->w : o->w;
-	if (o->w && count > ADDRESSES / o->w)
-		return lost(w, "a string instruction with a count of %llu", (unsigned long long)count);
-	for (; count; count--, src += step, dst += step) {
+	if (o->w && to > ADDRESSES / o->w)
+		return lost(w, "a string instruction with a count of %llu", (unsigned long long)to);
+	for (; n < to; n++, src += step, dst += step) {
 		if (v.kind == SEM_REP_MOVS || v.kind == SEM_REP_LODS || v.kind == SEM_REP_CMPS)
 			if (put(w, ip, src, o->w, PTRACE_R))
 				return 1;
@@ -150,6 +147,44 @@ int walk_recrep(struct walker *w)
 			return 1;
 	}
 	return 0;
+}
+
+static int rep_slot(struct walker *w, struct sem_vec *v)
+{
+	memcpy(v, op_at(w) + 1, sizeof(*v));
+	return v->count >= SEM_NREGS || v->df >= SEM_NREGS || v->kind > SEM_REP_SCAS
+		       ? lost(w, "%s: a string access this decoder does not know", w->m->map->path)
+		       : 0;
+}
+
+int walk_recrep(struct walker *w)
+{
+	struct sem_vec v;
+
+	if (rep_slot(w, &v) || rep_range(w, w->r, &v, w->r[v.count]))
+		return 1;
+	w->rep_done = 0;
+	return 0;
+}
+
+/* pc is at the instruction's first op */
+int walk_rep_part(struct walker *w, uint32_t op, uint64_t n)
+{
+	const struct map *m = w->m->map;
+	struct xop *pc = w->pc;
+	uint64_t r[WALK_NREGS];
+	struct sem_vec v;
+	int k;
+
+	memcpy(r, w->r, sizeof(r));
+	for (uint32_t i = pc - w->m->code; i < op; i++) /* its addresses, where a segment is added */
+		if (sem_is_value(m->op[i].op))
+			r[m->op[i].dst] = sem_value(&m->op[i], r, w->m->bias);
+	w->pc = w->m->code + op;
+	k = rep_slot(w, &v) || rep_range(w, r, &v, n);
+	w->rep_done = n;
+	w->pc = pc;
+	return k;
 }
 
 /* SDM Vol. 1, 13.4: legacy area and header 576 bytes; then the components, at their CPUID offsets

@@ -89,12 +89,15 @@ enum {
  * system call's mark would, else the chunk has a cut for it. */
 struct run_signal {
 	uint32_t signo;
-	uint16_t where, ahead; /* ahead: where is RUN_STOP_IN_COPY: map_xlat.ahead, bytes of the region that
-	                       instruction rip has logged already; else 0 */
+	uint16_t where, ahead; /* ahead: where is RUN_STOP_IN_COPY: map_xlat.ahead, bytes of the stream that
+	                       instruction rip has logged already, whatever r15 holds; else 0 */
 	uint64_t frame; /* address of the handler's struct ucontext: names this signal in RUN_EV_SIGRET */
 	uint64_t rip, rflags; /* next instruction (original address), the program's flags */
 	uint64_t gpr[16]; /* the program's registers */
 };
+/* Where control goes on: right before what the copy of instruction rip does and logs. What stands between it and the
+ * instruction before has an address map entry for rip, too, and is passed over: logs of that one, and at a
+ * block's start the logs there. In the copy of rip's block that is the last entry for rip before its own. */
 struct run_resume {
 	uint64_t frame; /* of the signal that ends, 0 if none does */
 	uint64_t rip, rflags;

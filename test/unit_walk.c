@@ -42,11 +42,13 @@ static uint32_t nbegin;
 
 static uint8_t stream[4096];
 static size_t nstream;
+static struct run_cut cuts[16];
+static uint32_t ncut;
 
 static void reset(void)
 {
 	nop = nblock = nsite = nleader = ninsn = 0;
-	nstream = 0;
+	nstream = ncut = 0;
 	memset(lens, 0, sizeof(lens));
 	memset(insnops, 0, sizeof(insnops));
 	memset(begins, 0, sizeof(begins));
@@ -265,13 +267,13 @@ static enum walk_end go_from(uint32_t start_vaddr, bool blocks_too)
 	struct proc p = {.pid = 7, .mod = mod, .nmod = nmod, .parent = &first, .nlog = tid == 7 ? 1 : 2};
 	struct walk_opts o = {.blocks = blocks_too, .counts = true, .memory = memory};
 	uint8_t *keep;
-	struct log *log = log_mem(stream, nstream, true);
+	struct log *log = log_mem(stream, nstream, cuts, ncut, true);
 	enum walk_end end;
 
 	if (stop) {
 		p.async = true;
 		p.stop_at = *stop;
-		log_limit(log, stop->lp_pos);
+		log_limit(log, stop->lp_pos, stop->bytes);
 	}
 	p.start = tid == 7 ? &start : NULL;
 	start.s.gpr[SEM_RSP] = RSP0;
@@ -703,7 +705,7 @@ static void test_memory_bound(void)
 /* Stops by a signal. A loop of 100 turns that logs nothing, then a block that logs:
  *
  *   1010  R (rsi,rcx,4)        1011  rcx++        1012  jne 1010
- *   1020  log rdi; W (rdi)     1021  R (rsi)      1022  log byte, jne 1010
+ *   1020  log rdi; W (rdi)     1021  R (rsi); log rax     1022  log byte, jne 1010
  */
 static void stop_map(void)
 {
@@ -729,23 +731,27 @@ static void stop_map(void)
 	rec(0x1020, PTRACE_W, 1, SEM_RDI, 0);
 	insn();
 	rec(0x1021, PTRACE_R, 1, SEM_RSI, 0);
+	op(SEM_LOG, 8, SEM_RAX, SEM_NONE, SEM_NONE, 0);
 	insn();
 	op(SEM_JCC_LOG, 0, SEM_NONE, SEM_NONE, SEM_NONE, SEM_TARGETS(head, nop + 1));
 	exit_block(0x1030);
 	put64(0x5000);
 	put64(0x6000);
 	put64(0xa5a5a5a5a5a5a5a5); /* garbage */
+	put8(0);
 }
 
-static void stopped(const char *what, uint32_t vaddr, uint64_t lp, uint64_t rcx, size_t records,
-		    uint64_t insns)
+static void stopped(const char *what, uint32_t vaddr, uint64_t lp, uint16_t bytes, uint16_t ahead,
+		    uint64_t rcx, size_t records, uint64_t insns)
 {
-	struct run_stop_state s = {.rip = BIAS + vaddr, .lp_pos = lp, .where = RUN_STOP_IN_COPY};
+	struct run_stop_state s = {
+		.rip = BIAS + vaddr, .lp_pos = lp, .bytes = bytes, .ahead = ahead, .where = RUN_STOP_IN_COPY};
 	char line[200];
 	enum walk_end end;
 
 	s.gpr[SEM_RSI] = 0x5000;
 	s.gpr[SEM_RCX] = rcx;
+	s.gpr[SEM_RDI] = 0x6000;
 	stop_map();
 	stop = &s;
 	end = go();
@@ -758,14 +764,525 @@ static void stopped(const char *what, uint32_t vaddr, uint64_t lp, uint64_t rcx,
 
 static void test_stop(void)
 {
-	stopped("in the loop, before its access", 0x1010, 8, 57, 57, 1 + 57 * 3);
-	stopped("behind the access", 0x1011, 8, 57, 58, 1 + 57 * 3 + 1);
-	stopped("behind the count", 0x1012, 8, 57, 57, 1 + 56 * 3 + 2);
-	stopped("at the loop's end", 0x1020, 8, 100, 100, 1 + 300);
-	stopped("behind a log that is not committed", 0x1021, 8, 100, 101, 1 + 300 + 1);
-	stopped("at a branch", 0x1022, 8, 100, 102, 1 + 300 + 2);
-	stopped("where the registers never were so: dropped", 0x1011, 8, 777, 0, 1);
-	stopped("at the first log", 0x1000, 0, 0, 0, 0);
+	struct run_stop_state s = {.rip = BIAS + 0x1011, .lp_pos = 8, .where = RUN_STOP_IN_COPY};
+
+	stopped("in the loop, before its access", 0x1010, 8, 0, 0, 57, 57, 1 + 57 * 3);
+	stopped("behind the access", 0x1011, 8, 0, 0, 57, 58, 1 + 57 * 3 + 1);
+	stopped("behind the count", 0x1012, 8, 0, 0, 57, 57, 1 + 56 * 3 + 2);
+	stopped("at the loop's end", 0x1020, 8, 0, 0, 100, 100, 1 + 300);
+	stopped("behind its log", 0x1020, 8, 8, 8, 100, 100, 1 + 300);
+	stopped("behind a log that is not committed", 0x1021, 8, 8, 0, 100, 101, 1 + 300 + 1);
+	stopped("before the log behind it", 0x1022, 8, 8, 0, 100, 102, 1 + 300 + 2);
+	stopped("at a branch", 0x1022, 8, 16, 0, 100, 102, 1 + 300 + 2);
+	stopped("behind its outcome", 0x1022, 8, 17, 1, 100, 102, 1 + 300 + 2);
+	stopped("behind its outcome, committed", 0x1022, 25, 0, 1, 100, 102, 1 + 300 + 2);
+	stopped("at the first log", 0x1000, 0, 0, 0, 0, 0, 0);
+	s.gpr[SEM_RCX] = 777;
+	stop_map();
+	stop = &s;
+	check(go() == WALK_LOST && strstr(res.why, "pauses elsewhere"), "registers that never were");
+	stop = NULL;
+}
+
+/* ---- signals ---------------------------------------------------------------------------------- */
+
+#define HRSP (RSP0 - 0x400) /* rsp of a handler */
+#define FRAME (HRSP + 8) /* its ucontext */
+static uint32_t handler, restorer; /* their sites */
+
+/* a handler at 2000, which reads at the logged rdx, and what it returns to at 3000 */
+static void handler_map(void)
+{
+	handler = site(0x2000, MAP_SITE_ENTRY, nop);
+	op(SEM_LOG, 8, SEM_RDX, SEM_NONE, SEM_NONE, 0);
+	op(SEM_JMP, 0, SEM_NONE, SEM_NONE, SEM_NONE, SEM_TARGETS(nop + 1, 0));
+	block(0x2000, 1, 2);
+	insn();
+	rec(0x2000, PTRACE_R, 1, SEM_RDX, 0);
+	insn();
+	ret_ops(0x2001);
+	restorer = site(0x3000, MAP_SITE_ENTRY, nop);
+	op(SEM_JMP, 0, SEM_NONE, SEM_NONE, SEM_NONE, SEM_TARGETS(nop + 1, 0));
+	block(0x3000, 2, 2);
+	insn();
+	insn();
+	op(SEM_SYSCALL, 0, SEM_NONE, SEM_NONE, SEM_NONE, SEM_TARGETS(0, NONE32));
+}
+
+static void put_signal(struct run_signal s)
+{
+	s.rip += BIAS;
+	s.gpr[SEM_RSP] = s.gpr[SEM_RSP] ? s.gpr[SEM_RSP] : RSP0;
+	put_event(RUN_EV_SIGNAL, sizeof(s));
+	put(&s, sizeof(s));
+}
+
+/* the signal comes behind the last `bytes` bytes of the stream */
+static void put_cut(uint32_t bytes, struct run_signal s)
+{
+	cuts[ncut++] = (struct run_cut){(uint32_t)nstream - bytes, bytes};
+	put_signal(s);
+}
+
+static void put_handler(uint64_t rdx, uint64_t rsp)
+{
+	put_mark(RUN_MARK_ENTRYX, 100 + handler);
+	put64(rsp);
+	put64(rdx);
+}
+
+static void put_restorer(uint64_t rsp)
+{
+	put_mark(RUN_MARK_ENTRYX, 100 + restorer);
+	put64(rsp + 8);
+}
+
+static void put_return(uint64_t rsp)
+{
+	put_restorer(rsp);
+	put_event(RUN_EV_SIGRET, rsp + 8);
+}
+
+static void again(const uint8_t *region, uint32_t bytes)
+{
+	put(region, bytes);
+}
+
+/* The map of test_stop; its region: rdi, rax, the branch's outcome. `stored` of it are there when the signal
+ * comes, the last `bytes` of them from the log pointer on. */
+static void interrupted(const char *what, uint32_t vaddr, uint32_t stored, uint32_t bytes, uint16_t ahead,
+			uint64_t rcx, size_t before, int signals)
+{
+	struct run_signal s = {.where = RUN_STOP_IN_COPY, .ahead = ahead, .frame = FRAME, .rip = vaddr};
+	uint64_t region[2] = {0x6000, 0x7777};
+	struct ptrace_rec want[120];
+	uint8_t raw[17];
+	size_t n = 0, k = 0;
+	char line[100];
+
+	s.gpr[SEM_RSI] = 0x5000;
+	s.gpr[SEM_RCX] = rcx;
+	s.gpr[SEM_RDI] = 0x6000;
+	memcpy(raw, region, 16);
+	raw[16] = 0;
+	stop_map();
+	handler_map();
+	nstream = 8;
+	put(raw, stored);
+	for (int i = 0; i < signals; i++) {
+		put_cut(bytes, s);
+		put_handler(0x9000 + i, HRSP);
+		put_return(HRSP);
+		again(raw + stored - bytes, bytes);
+	}
+	put(raw + stored, sizeof(raw) - stored);
+	put_event(RUN_EV_EXIT, 0);
+	for (; k < 102; k++) {
+		for (int i = 0; k == before && i < signals; i++) {
+			want[n++] = (struct ptrace_rec)REC(0x2000, 0x9000 + (uint64_t)i, 1, R);
+			want[n++] = (struct ptrace_rec)REC(0x2001, HRSP, 8, R);
+		}
+		if (k < 100)
+			want[n++] = (struct ptrace_rec)REC(0x1010, 0x5000 + 4 * k, 4, R);
+		else if (k == 100)
+			want[n++] = (struct ptrace_rec)REC(0x1020, 0x6000, 1, W);
+		else
+			want[n++] = (struct ptrace_rec)REC(0x1021, 0x5000, 1, R);
+	}
+	for (int i = 0; before == 102 && i < signals; i++) {
+		want[n++] = (struct ptrace_rec)REC(0x2000, 0x9000 + (uint64_t)i, 1, R);
+		want[n++] = (struct ptrace_rec)REC(0x2001, HRSP, 8, R);
+	}
+	snprintf(line, sizeof(line), "signal %s", what);
+	expect(line, go(), WALK_EXIT, want, n);
+	check(st.instructions == 1 + 300 + 3 + 1 + 4ull * (unsigned)signals, line);
+}
+
+static void test_signals(void)
+{
+	for (int n = 1; n <= 3; n++) {
+		interrupted("in the loop, before its access", 0x1010, 0, 0, 0, 57, 57, n);
+		interrupted("behind the access", 0x1011, 0, 0, 0, 57, 58, n);
+		interrupted("behind the count", 0x1012, 0, 0, 0, 57, 57, n);
+		interrupted("at the loop's end", 0x1020, 0, 0, 0, 100, 100, n);
+		interrupted("behind its log", 0x1020, 8, 8, 8, 100, 100, n);
+		interrupted("behind its log, committed", 0x1020, 8, 0, 8, 100, 100, n);
+		interrupted("the log pointer put back", 0x1021, 8, 6, 0, 100, 101, n);
+		interrupted("behind the write", 0x1021, 8, 8, 0, 100, 101, n);
+		interrupted("before the log behind it", 0x1022, 8, 8, 0, 100, 102, n);
+		interrupted("at a branch", 0x1022, 16, 16, 0, 100, 102, n);
+		interrupted("behind its outcome", 0x1022, 17, 17, 1, 100, 102, n);
+		interrupted("behind its outcome, committed", 0x1022, 17, 0, 1, 100, 102, n);
+	}
+}
+
+/* a handler within a handler, on another stack above; the inner one comes before the outer's first mark, at its
+ * first instruction, at its return, and in what it returns to */
+static void test_nested(void)
+{
+	const uint64_t alt = RSP0 + 0x10000;
+	struct ptrace_rec outer[] = {REC(0x2000, 0x9000, 1, R), REC(0x2001, HRSP, 8, R)},
+			  inner[] = {REC(0x2000, 0x9100, 1, R), REC(0x2001, alt, 8, R)};
+	static const uint32_t rip[] = {0x2000, 0x2000, 0x2001, 0x3000, 0x3002};
+
+	for (size_t k = 0; k < NELEM(rip); k++) {
+		struct run_signal s = {.where = RUN_STOP_IN_COPY, .frame = FRAME, .rip = 0x1000},
+				  t = {.where = RUN_STOP_IN_COPY, .frame = alt + 8, .rip = rip[k]};
+		struct ptrace_rec want[4];
+		size_t n = 0, at = k < 2 ? 0 : k == 2 ? 1 : 2;
+		char line[60];
+
+		s.gpr[SEM_RBX] = 0xb;
+		t.gpr[SEM_RSP] = k < 3 ? HRSP : HRSP + 8;
+		t.gpr[SEM_RDX] = 0x9000;
+		t.where = k == 4 ? RUN_STOP_IN_HOOK : RUN_STOP_IN_COPY;
+		reset();
+		leader(0x1000, 0, MAP_LEADER_RETURN);
+		block(0x1000, 0, 1);
+		op(SEM_SYSCALL, 0, SEM_NONE, SEM_NONE, SEM_NONE, SEM_TARGETS(0, NONE32));
+		handler_map();
+		put_cut(0, s);
+		if (k)
+			put_handler(0x9000, HRSP);
+		if (k > 2)
+			put_restorer(HRSP);
+		k == 4 ? put_signal(t) : put_cut(0, t);
+		put_handler(0x9100, alt);
+		put_return(alt);
+		if (!k)
+			put_handler(0x9000, HRSP);
+		if (k <= 2)
+			put_restorer(HRSP);
+		put_event(RUN_EV_SIGRET, FRAME);
+		put_event(RUN_EV_EXIT, 0);
+		for (size_t i = 0; i <= 2; i++) {
+			for (size_t x = 0; i == at && x < 2; x++)
+				want[n++] = inner[x];
+			if (i < 2)
+				want[n++] = outer[i];
+		}
+		snprintf(line, sizeof(line), "a signal in a handler, %zu", k);
+		expect(line, go(), WALK_EXIT, want, 4);
+		check(st.instructions == 1 + 2 * 4, line);
+	}
+}
+
+/* A handler that leaves by longjmp, to a place in the caller of what it interrupted; on its stack or another. What
+ * was interrupted has run half of its block. Frames of the caller are as before. */
+static void test_handler_left(void)
+{
+	static const uint64_t stacks[] = {HRSP, RSP0 + 0x10000, 0x10000};
+	uint32_t resync, call;
+
+	for (size_t k = 0; k < NELEM(stacks); k++) {
+		struct run_signal s = {.where = RUN_STOP_IN_COPY, .frame = stacks[k] + 8, .rip = 0x1101};
+		struct ptrace_rec want[] = {REC(0x1000, RSP0 - 8, 8, W), REC(0x1100, 0xb, 1, R),
+					    REC(0x2000, 0x9000, 1, R),	 REC(0x1200, RSP0, 4, W),
+					    REC(0x1201, RSP0 - 8, 8, W), REC(0x2100, RSP0 - 8, 8, R)};
+		uint32_t jump;
+
+		s.gpr[SEM_RBX] = 0xb;
+		s.gpr[SEM_RSP] = RSP0 - 8;
+		reset();
+		leader(0x1000, 0, MAP_LEADER_RETURN);
+		block(0x1000, 0, 1);
+		call_ops(0x1000);
+		call = op(SEM_CALL, 0, SEM_NONE, SEM_NONE, SEM_NONE, 0);
+		ops[call].imm = SEM_TARGETS(nop, NONE32);
+		block(0x1100, 0, 3);
+		insn();
+		rec(0x1100, PTRACE_R, 1, SEM_RBX, 0);
+		insn();
+		rec(0x1101, PTRACE_R, 2, SEM_RBX, 0);
+		insn();
+		op(SEM_SYSCALL, 0, SEM_NONE, SEM_NONE, SEM_NONE, SEM_TARGETS(0, NONE32));
+		resync = site(0x1200, MAP_SITE_RESYNC, nop);
+		op(SEM_JMP, 0, SEM_NONE, SEM_NONE, SEM_NONE, SEM_TARGETS(nop + 1, 0));
+		block(0x1200, 0, 2);
+		rec(0x1200, PTRACE_W, 4, SEM_RSP, 0);
+		call_ops(0x1201);
+		call = op(SEM_CALL, 0, SEM_NONE, SEM_NONE, SEM_NONE, 0);
+		jump = nop;
+		block(0x1210, 0, 1);
+		op(SEM_SYSCALL, 0, SEM_NONE, SEM_NONE, SEM_NONE, SEM_TARGETS(0, NONE32));
+		ops[call].imm = SEM_TARGETS(nop, jump);
+		block(0x2100, 3, 1);
+		ret_ops(0x2100);
+		handler = site(0x2000, MAP_SITE_ENTRY, nop);
+		op(SEM_LOG, 8, SEM_RDX, SEM_NONE, SEM_NONE, 0);
+		op(SEM_JMP, 0, SEM_NONE, SEM_NONE, SEM_NONE, SEM_TARGETS(nop + 1, 0));
+		block(0x2000, 1, 2);
+		rec(0x2000, PTRACE_R, 1, SEM_RDX, 0);
+		op(SEM_JMPX, 0, SEM_NONE, SEM_NONE, SEM_NONE, 0);
+		put_cut(0, s);
+		put_handler(0x9000, stacks[k]);
+		put_mark(RUN_MARK_RESYNC, 100 + resync);
+		put64(RSP0);
+		put_event(RUN_EV_EXIT, 0);
+		expect("a handler that is left", go(), WALK_EXIT, want, 6);
+		check(st.instructions == 1 + 1 + 2 + 2 + 1 + 1, "a handler that is left: instructions");
+		put_mark(RUN_MARK_RET, 0);
+	}
+}
+
+static void put_resume(uint64_t frame, uint32_t rip, uint64_t rbx, uint64_t rflags)
+{
+	struct run_resume r = {.frame = frame, .rip = rip ? BIAS + rip : 0xdead0000, .rflags = rflags};
+
+	r.gpr[SEM_RBX] = rbx;
+	r.gpr[SEM_RSP] = RSP0;
+	put_event(RUN_EV_RESUME, sizeof(r));
+	put(&r, sizeof(r));
+}
+
+/*   1000  W (rbx)    1001  R (rbx,2); log rcx; R (rcx)    1002  je 1000, computed     1010  exit
+ * A handler that changes rip, rbx and flags; also one whose signal came at the system call. */
+static void test_resume(void)
+{
+	struct run_signal s = {.where = RUN_STOP_IN_COPY, .frame = FRAME, .rip = 0x1001};
+	struct ptrace_rec want[] = {REC(0x1000, 0xb, 1, W),   REC(0x2000, 0x9000, 1, R),
+				    REC(0x2001, HRSP, 8, R),  REC(0x1001, 0xc00, 2, R),
+				    REC(0x1001, 0xccc, 1, R), REC(0x2000, 0x9001, 1, R),
+				    REC(0x2001, HRSP, 8, R),  REC(0x1000, 0xd00, 1, W),
+				    REC(0x1001, 0xd00, 2, R), REC(0x1001, 0xddd, 1, R)};
+
+	for (int opaque = 0; opaque < 2; opaque++) {
+		reset();
+		s.gpr[SEM_RBX] = 0xb;
+		leader(0x1000, 0, MAP_LEADER_RETURN);
+		block(0x1000, 0, 3);
+		insn();
+		rec(0x1000, PTRACE_W, 1, SEM_RBX, 0);
+		insn();
+		rec(0x1001, PTRACE_R, 2, SEM_RBX, 0);
+		op(SEM_LOG, 8, SEM_RCX, SEM_NONE, SEM_NONE, 0);
+		rec(0x1001, PTRACE_R, 1, SEM_RCX, 0);
+		insn();
+		op(SEM_COND, 0, SEM_T0, SEM_NONE, SEM_FR, 4);
+		op(SEM_JCC, 0, SEM_NONE, SEM_T0, SEM_NONE, SEM_TARGETS(0, nop + 1));
+		block(0x1010, 0, 1);
+		op(SEM_SYSCALL, 0, SEM_NONE, SEM_NONE, SEM_NONE, SEM_TARGETS(0, NONE32));
+		handler_map();
+		put_cut(0, s);
+		put_handler(0x9000, HRSP);
+		put_restorer(HRSP);
+		put_resume(FRAME, 0x1001, 0xc00, 0x202);
+		put64(0xccc);
+		put_signal((struct run_signal){.where = RUN_STOP_IN_HOOK, .frame = FRAME, .rip = 0x1010});
+		put_handler(0x9001, HRSP);
+		put_restorer(HRSP);
+		put_resume(FRAME, opaque ? 0 : 0x1000, 0xd00, 0x202);
+		if (!opaque)
+			put64(0xddd);
+		put_event(RUN_EV_EXIT, 0);
+		expect("a handler that changes registers", go(), WALK_EXIT, want, opaque ? 7 : 10);
+		check(st.instructions == (opaque ? 1 + 2 + 2 * 4 : 1 + 2 + 2 * 4 + 4),
+		      "a handler that changes registers: instructions");
+	}
+}
+
+/* entered where the map has no entry: untraced code jumps into the middle of a block */
+static void test_unexpected(void)
+{
+	struct ptrace_rec want[] = {REC(0x1101, 0xe00, 2, R)};
+
+	reset();
+	leader(0x1000, 0, MAP_LEADER_RETURN);
+	block(0x1000, 0, 1);
+	op(SEM_JMPX, 0, SEM_NONE, SEM_NONE, SEM_NONE, 0);
+	block(0x1100, 0, 3);
+	insn();
+	rec(0x1100, PTRACE_R, 1, SEM_RBX, 0);
+	insn();
+	rec(0x1101, PTRACE_R, 2, SEM_RBX, 0);
+	insn();
+	op(SEM_SYSCALL, 0, SEM_NONE, SEM_NONE, SEM_NONE, SEM_TARGETS(0, NONE32));
+	put_event(RUN_EV_UNEXPECTED, BIAS + 0x1101);
+	put_resume(0, 0x1101, 0xe00, 0x202);
+	put_event(RUN_EV_EXIT, 0);
+	expect("an unexpected entry", go(), WALK_EXIT, want, 1);
+	check(st.instructions == 1 + 2 && res.unexpected == 1, "an unexpected entry: instructions");
+	ops[4] = (struct sem_op){SEM_LOAD, 8, SEM_RCX, SEM_RSP, SEM_NONE, 0};
+	expect("an unexpected entry that needs memory", go(), WALK_LOST, want, 0);
+}
+
+/* rep movsb is interrupted twice, and before its first element */
+static void test_part(void)
+{
+	struct sem_vec movs = {.kind = SEM_REP_MOVS, .count = SEM_RCX, .df = SEM_DF};
+	struct run_signal s = {.where = RUN_STOP_IN_COPY, .frame = FRAME, .rip = 0x1001};
+	static const uint64_t left[] = {5, 5, 3, 1};
+	struct ptrace_rec want[18];
+	size_t n = 0;
+
+	reset();
+	leader(0x1000, 0, MAP_LEADER_RETURN);
+	block(0x1000, 0, 3);
+	insn();
+	op(SEM_IMM, 8, SEM_RSI, SEM_NONE, SEM_NONE, 0x7000);
+	op(SEM_IMM, 8, SEM_RDI, SEM_NONE, SEM_NONE, 0x8000);
+	op(SEM_IMM, 8, SEM_RCX, SEM_NONE, SEM_NONE, 5);
+	insn();
+	op(SEM_RECREP, 1, SEM_NONE, SEM_RSI, SEM_RDI, SEM_RECIMM(0, 0x1001));
+	memcpy(&ops[nop++], &movs, 16);
+	insn();
+	op(SEM_SYSCALL, 0, SEM_NONE, SEM_NONE, SEM_NONE, SEM_TARGETS(0, NONE32));
+	handler_map();
+	for (uint64_t done = 0, i = 0; i <= 4; i++) {
+		uint64_t to = i < 4 ? 5 - left[i] : 5;
+
+		for (; done < to; done++) {
+			want[n++] = (struct ptrace_rec)REC(0x1001, 0x7000 + done, 1, R);
+			want[n++] = (struct ptrace_rec)REC(0x1001, 0x8000 + done, 1, W);
+		}
+		if (i == 4)
+			break;
+		s.gpr[SEM_RCX] = 5 - done;
+		s.gpr[SEM_RSI] = 0x7000 + done;
+		s.gpr[SEM_RDI] = 0x8000 + done;
+		put_cut(0, s);
+		put_handler(0x9000, HRSP);
+		put_return(HRSP);
+		want[n++] = (struct ptrace_rec)REC(0x2000, 0x9000, 1, R);
+		want[n++] = (struct ptrace_rec)REC(0x2001, HRSP, 8, R);
+	}
+	put_event(RUN_EV_EXIT, 0);
+	expect("a string instruction in parts", go(), WALK_EXIT, want, n);
+	check(st.instructions == 3 + 4 * 4, "a string instruction in parts: instructions");
+}
+
+/* rep cmpsb has run, rcx behind it is not in the log yet */
+static void test_part_count(void)
+{
+	struct sem_vec cmps = {.kind = SEM_REP_CMPS, .count = SEM_T0, .df = SEM_DF};
+	struct run_signal s = {.where = RUN_STOP_IN_COPY, .frame = FRAME, .rip = 0x1002};
+	struct ptrace_rec want[] = {
+		REC(0x1001, 0x7000, 1, R), REC(0x1001, 0x8000, 1, R), REC(0x1001, 0x7001, 1, R),
+		REC(0x1001, 0x8001, 1, R), REC(0x2000, 0x9000, 1, R), REC(0x2001, HRSP, 8, R),
+		REC(0x2000, 0x9000, 1, R), REC(0x2001, HRSP, 8, R),   REC(0x1002, 0x33, 1, R)};
+
+	reset();
+	leader(0x1000, 0, MAP_LEADER_RETURN);
+	block(0x1000, 0, 4);
+	insn();
+	op(SEM_IMM, 8, SEM_RSI, SEM_NONE, SEM_NONE, 0x7000);
+	op(SEM_IMM, 8, SEM_RDI, SEM_NONE, SEM_NONE, 0x8000);
+	op(SEM_IMM, 8, SEM_RCX, SEM_NONE, SEM_NONE, 5);
+	insn();
+	op(SEM_LOG, 8, SEM_T0 + 1, SEM_NONE, SEM_NONE, 0);
+	op(SEM_SUB, 8, SEM_T0, SEM_RCX, SEM_T0 + 1, 0);
+	op(SEM_RECREP, 1, SEM_NONE, SEM_RSI, SEM_RDI, SEM_RECIMM(0, 0x1001));
+	memcpy(&ops[nop++], &cmps, 16);
+	insn();
+	op(SEM_LOG, 8, SEM_RBX, SEM_NONE, SEM_NONE, 0);
+	rec(0x1002, PTRACE_R, 1, SEM_RBX, 0);
+	insn();
+	op(SEM_SYSCALL, 0, SEM_NONE, SEM_NONE, SEM_NONE, SEM_TARGETS(0, NONE32));
+	handler_map();
+	s.gpr[SEM_RCX] = 3;
+	for (int i = 0; i < 2; i++) {
+		put_cut(0, s);
+		put_handler(0x9000, HRSP);
+		put_return(HRSP);
+	}
+	put64(3);
+	put64(0x33);
+	put_event(RUN_EV_EXIT, 0);
+	expect("a count that is not logged yet", go(), WALK_EXIT, want, 9);
+}
+
+/* each turn of the loop looks the same: in registers, or but for memory */
+static void test_same(void)
+{
+	struct run_signal s = {.where = RUN_STOP_IN_COPY, .frame = FRAME, .rip = 0x1010};
+
+	for (int idle = 0; idle < 2; idle++) {
+		reset();
+		leader(0x1000, 0, MAP_LEADER_RETURN);
+		block(0x1000, 0, 1);
+		op(SEM_JMP, 0, SEM_NONE, SEM_NONE, SEM_NONE, SEM_TARGETS(1, 0));
+		ops[1].imm = SEM_TARGETS(nop, 0);
+		block(0x1010, 0, 1);
+		insn();
+		if (!idle)
+			rec(0x1010, PTRACE_W, 1, SEM_RSP, 0);
+		op(SEM_JMP, 0, SEM_NONE, SEM_NONE, SEM_NONE, SEM_TARGETS(nop - 2 + idle, 0));
+		handler_map();
+		put_cut(0, s);
+		put_handler(0x9000, HRSP);
+		put_event(RUN_EV_EXIT, 0);
+		check(go() == (idle ? WALK_EXIT : WALK_LOST) && (idle || strstr(res.why, "looks the same")),
+		      idle ? "an endless loop that does nothing" : "a loop all of whose turns look the same");
+	}
+}
+
+static void test_bad_cuts(void)
+{
+	struct run_signal s = {.where = RUN_STOP_IN_COPY, .frame = FRAME, .rip = 0x1010};
+
+	s.gpr[SEM_RSI] = 0x5000;
+	s.gpr[SEM_RCX] = 57;
+	for (int k = 0; k < 8; k++) {
+		enum walk_end end;
+
+		stop_map();
+		handler_map();
+		nstream = 8;
+		if (k == 1)
+			s.rip = 0x1017; /* no instruction */
+		if (k == 3)
+			s.where = RUN_STOP_IN_HOOK;
+		put_cut(0, s);
+		s.rip = 0x1010;
+		s.where = RUN_STOP_IN_COPY;
+		put_handler(0x9000, HRSP);
+		if (k == 2)
+			cuts[0].at = 4;
+		if (k == 4)
+			stream[8] = 7;
+		if (k == 5)
+			cuts[0].bytes = 4096;
+		if (k == 6) {
+			put_restorer(HRSP);
+			put_event(RUN_EV_SIGRET, FRAME + 16);
+		}
+		if (k == 7) {
+			cuts[ncut++] = cuts[0];
+		}
+		put_event(RUN_EV_EXIT, 0);
+		end = go();
+		check(k ? end == (k == 5 || k == 7 ? WALK_LOG_ENDS : WALK_LOST) : end == WALK_EXIT, res.why);
+	}
+}
+
+/* the instructions of an interrupted block, for those who write them down */
+static void test_signal_blocks(void)
+{
+	struct run_signal s = {.where = RUN_STOP_IN_COPY, .frame = FRAME, .rip = 0x1011};
+	size_t n = 0;
+
+	stop_map();
+	handler_map();
+	nstream = 8;
+	s.gpr[SEM_RSI] = 0x5000;
+	s.gpr[SEM_RCX] = 0;
+	put_cut(0, s);
+	put_handler(0x9000, HRSP);
+	put_return(HRSP);
+	put64(0x6000);
+	put64(0x7777);
+	put8(0);
+	put_event(RUN_EV_EXIT, 0);
+	check(go_from(0x1000, true) == WALK_EXIT, "blocks around a handler");
+	while (n < ngot && got[n].kind != PTRACE_R)
+		n++;
+	check(got[n + 1].kind == WALK_BLOCK && !got[n + 1].addr && got[n + 1].ip == BIAS + 0x1011,
+	      "the block stops");
+	check(got[n + 2].kind == WALK_BLOCK && got[n + 2].ip == BIAS + 0x2000, "the handler's");
+	while (n < ngot && got[n].ip != BIAS + 0x3000)
+		n++;
+	check(got[n + 1].kind == WALK_BLOCK && got[n + 1].ip == BIAS + 0x1011 && got[n + 1].size == 2,
+	      "the block goes on");
 }
 
 static void test_ijmp(void)
@@ -1021,6 +1538,16 @@ int main(void)
 	test_memory();
 	test_memory_bound();
 	test_stop();
+	test_signals();
+	test_nested();
+	test_handler_left();
+	test_resume();
+	test_unexpected();
+	test_part();
+	test_part_count();
+	test_same();
+	test_bad_cuts();
+	test_signal_blocks();
 	test_ijmp();
 	test_pushed();
 	test_thread_start();

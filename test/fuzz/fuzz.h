@@ -28,6 +28,7 @@ enum fuzz_kind {
 	FZ_PROC, /* proc.json */
 	FZ_RUN, /* run.json */
 	FZ_STOP, /* stop.bin */
+	FZ_CUTS, /* struct run_cut of FZ_STREAM */
 	FZ_KINDS
 };
 

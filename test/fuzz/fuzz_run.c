@@ -92,7 +92,7 @@ static void decode(struct ptrace_run *r, unsigned pick)
 {
 	static const char *const format[] = {"text", "csv", "lackey", "raw", "bin", "null"};
 	struct use u = {.sink = *sink_find(format[pick % 6]), .filter = {.to = UINT64_MAX, .run = r}};
-	struct walk_opts o = {.blocks = u.sink.blocks, .verify = true, .memory = 16 << 20};
+	struct walk_opts o = {.blocks = u.sink.blocks, .verify = true, .memory = 16 << 20, .idle = 1 << 16};
 	struct obuf out;
 
 	obuf_init(&out, open("/dev/null", O_WRONLY | O_CLOEXEC));

@@ -84,19 +84,21 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	struct map *m = xcalloc(1, sizeof(*m));
 	struct ptrace_error e = {0};
 	struct start start = {0};
-	uint8_t *map, *st, *mods;
+	uint8_t *map, *st, *mods, *cuts;
 
 	fuzz_split(data, size, part);
 	map = fuzz_copy(part[FZ_MAP]);
 	st = fuzz_copy(part[FZ_START]);
 	mods = fuzz_copy(part[FZ_MODULES]);
+	cuts = fuzz_copy(part[FZ_CUTS]);
 	fuzz_fix_map(map, part[FZ_MAP].n);
 	m->path = xprintf("map");
 	if (!map_parse(m, map, part[FZ_MAP].n, &e)) {
 		struct proc p = {.pid = 7, .mod = rec};
-		struct walk_opts o = {.blocks = true, .verify = true, .memory = 16 << 20};
+		struct walk_opts o = {.blocks = true, .verify = true, .memory = 16 << 20, .idle = 1 << 16};
 		struct log *log =
-			log_mem(part[FZ_STREAM].p ? part[FZ_STREAM].p : data, part[FZ_STREAM].n, size & 1);
+			log_mem(part[FZ_STREAM].p ? part[FZ_STREAM].p : data, part[FZ_STREAM].n,
+				(const void *)cuts, part[FZ_CUTS].n / sizeof(struct run_cut), size & 1);
 		struct walk_result res;
 		struct ptrace_stats stats = {0};
 		size_t seen = 0;
@@ -113,5 +115,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	free(map);
 	free(st);
 	free(mods);
+	free(cuts);
 	return 0;
 }

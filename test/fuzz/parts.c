@@ -105,7 +105,7 @@ void fuzz_fix_log(uint8_t *b, size_t n, uint32_t pid, uint32_t tid)
 		memcpy(b, &c, sizeof(c));
 		if (c.disk_size > n - sizeof(c))
 			return;
-		at += c.raw_size;
+		at += c.raw_size - (uint64_t)c.ncut * sizeof(struct run_cut);
 		b += sizeof(c) + c.disk_size;
 		n -= sizeof(c) + c.disk_size;
 	}

@@ -80,23 +80,36 @@ static void put_stream(FILE *f, const struct thread *t)
 	struct log *l = log_open(path, t->pub.pid, t->pub.tid, 0, &e);
 	const uint8_t *p = NULL, *end = NULL;
 	struct run_chunk c = {.kind = 1};
+	struct run_cut cut[64];
 	uint8_t *b = NULL, *disk;
-	size_t n = 0;
+	struct log_pause pause;
+	size_t n = 0, ncut;
 
 	free(path);
-	while (l && n < 4096 && log_need(l, &p, &end, 1)) {
-		b = xrealloc(b, n + 1, 1);
-		b[n++] = *p++;
+	while (l && n < 4096) {
+		if (log_need(l, &p, &end, 1)) {
+			b = xrealloc(b, n + 1, 1);
+			b[n++] = *p++;
+		} else if (log_pause(l, &pause) && c.ncut < sizeof(cut) / sizeof(*cut)) {
+			cut[c.ncut++] = (struct run_cut){(uint32_t)n - pause.bytes, pause.bytes};
+			log_pass(l, &end);
+		} else {
+			break;
+		}
 	}
 	log_close(l);
+	ncut = c.ncut * sizeof(*cut);
 	part(f, FZ_STREAM, b, n);
-	disk = xcalloc(sizeof(c) + n, 1);
-	c.raw_size = c.disk_size = n;
+	if (ncut)
+		part(f, FZ_CUTS, cut, ncut);
+	disk = xcalloc(sizeof(c) + n + ncut, 1);
+	c.raw_size = c.disk_size = (uint32_t)(n + ncut);
 	memcpy(disk, &c, sizeof(c));
 	if (n)
 		memcpy(disk + sizeof(c), b, n);
-	fuzz_fix_log(disk, sizeof(c) + n, 7, 7);
-	part(f, FZ_LOG, disk, sizeof(c) + n);
+	memcpy(disk + sizeof(c) + n, cut, ncut);
+	fuzz_fix_log(disk, sizeof(c) + n + ncut, 7, 7);
+	part(f, FZ_LOG, disk, sizeof(c) + n + ncut);
 	free(disk);
 	free(b);
 }
