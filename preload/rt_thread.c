@@ -191,24 +191,27 @@ struct rt_tcb *rt_thread_new(struct rt_tcb *t, uint32_t how)
 
 /* ---- birth ---- */
 
-/* How much of the stack, from rsp on, may hold callers' frames. mincore(2) says ENOMEM when a page is not
- * mapped. */
+/* How much of the stack, from rsp on, may hold callers' frames: what can be read. Behind a thread's stack another's
+ * guard page may follow, so the kernel is asked for a byte of each page; where it may not be asked (a filter of
+ * system calls), this page is all that is known. */
 static uint64_t stack_size(uint64_t rsp)
 {
-	uint64_t page = rsp & ~(RT_PAGE - 1), ok = 1, bad = STACK_PAGES + 1;
-	uint8_t vec[STACK_PAGES];
+	uint64_t page = rsp & ~(RT_PAGE - 1);
+	struct {
+		uint64_t at, n;
+	} from[STACK_PAGES], to = {0, STACK_PAGES};
+	uint8_t bytes[STACK_PAGES];
+	long n;
 
 	if (rsp < rt.stack_hi && rt.stack_hi - rsp <= STACK_MAIN_CAP)
 		return rt.stack_hi - rsp;
-	while (bad - ok > 1) {
-		uint64_t n = (ok + bad) / 2;
-
-		if (rt_err(rt_sc(__NR_mincore, page, n * RT_PAGE, vec)))
-			bad = n;
-		else
-			ok = n;
+	for (uint64_t i = 0; i < STACK_PAGES; i++) {
+		from[i].at = page + i * RT_PAGE;
+		from[i].n = 1;
 	}
-	return ok * RT_PAGE - (rsp - page);
+	to.at = (uint64_t)bytes;
+	n = rt_sc(__NR_process_vm_readv, rt_getpid(), &to, 1, from, STACK_PAGES, 0);
+	return (rt_err(n) || n < 1 ? 1 : (uint64_t)n) * RT_PAGE - (rsp - page);
 }
 
 static void log_start(struct rt_tcb *t)
