@@ -109,6 +109,7 @@ struct rt {
 	struct ring_head *ring;
 	uint64_t private; /* RT_PRIVATE bytes for each TCB */
 	struct rt_tcb *main; /* of the first thread */
+	bool seccomp; /* the program has a filter of system calls */
 	bool shared; /* a process that we do not wait for runs in our memory, or did */
 	uint32_t lock; /* futex: what all threads share, below */
 	uint64_t stack_lo, stack_hi; /* the first thread's stack */
@@ -280,7 +281,13 @@ int rt_syscall(struct rt_tcb *t);
 void rt_result(const struct rt_tcb *t, uint64_t *gpr, uint64_t r); /* registers after a call */
 int rt_syscall_post(struct rt_tcb *t);
 
+/* rt_seccomp.c: prctl or seccomp of the program; *done: made, with this result. An exec that must not be traced */
+long rt_seccomp(const struct rt_tcb *t, bool *done);
+void rt_exec_alone(struct rt_tcb *t);
+
 /* rt_entry.S */
+long rt_call(const uint64_t *gpr, uint64_t nr); /* a call of the program, executed for it */
+extern char rt_clone_after[], rt_exit_after[], rt_call_after[];
 extern char rt_full_entry[], rt_full_saved[], rt_full_end[];
 extern char rt_sys_entry[], rt_sys_nr[], rt_sys_flags[], rt_sys_after[], rt_sys_end[];
 extern char rt_slow_entry[], rt_slow_saved[], rt_real_after[], rt_real_done[], rt_finish[], rt_finish_end[];

@@ -237,6 +237,7 @@ rt_clone:
 	load_all
 	mov %gs:T_CHILD, %r12
 	syscall
+label rt_clone_after
 	test %rax, %rax
 	jz 5f
 	mov %rax, SV(R_RAX)
@@ -257,7 +258,24 @@ rt_exit:
 	mov %gs:T_SELF, %rdx
 	movl $0, T_LIFE(%rdx)
 	syscall
+label rt_exit_after
 	hlt
+
+/* rt_call(const uint64_t *gpr, nr): a call of the program by the C code */
+label rt_call
+	push %r15
+	mov %rdi, %r15
+	mov %rsi, %rax
+	mov R_RDI(%r15), %rdi
+	mov R_RSI(%r15), %rsi
+	mov R_RDX(%r15), %rdx
+	mov R_R10(%r15), %r10
+	mov R_R8(%r15), %r8
+	mov R_R9(%r15), %r9
+	syscall
+label rt_call_after
+	pop %r15
+	ret
 
 /* The program goes on in its original text, untraced. Nothing here depends on gs. */
 label rt_leave

@@ -16,14 +16,13 @@ const uint8_t rt_special[RT_NSYS] = {
 	[__NR_mmap] = 1,	  [__NR_mprotect] = 1,	   [__NR_munmap] = 1,	  [__NR_mremap] = 1,
 	[__NR_pkey_mprotect] = 1, [__NR_rt_sigaction] = 1, [__NR_clone] = 1,	  [CLONE3_NR] = 1,
 	[__NR_fork] = 1,	  [__NR_vfork] = 1,	   [__NR_execve] = 1,	  [__NR_execveat] = 1,
-	[__NR_exit] = 1,	  [__NR_exit_group] = 1,   [__NR_arch_prctl] = 1,
+	[__NR_exit] = 1,	  [__NR_exit_group] = 1,   [__NR_arch_prctl] = 1, [__NR_seccomp] = 1,
+	[__NR_prctl] = 1,
 };
 
 static long call(const struct rt_tcb *t)
 {
-	const uint64_t *g = t->sv.gpr;
-
-	return rt_sc6(t->sv.nr, g[RDI], g[RSI], g[RDX], g[R10], g[R8], g[R9]);
+	return rt_call(t->sv.gpr, t->sv.nr);
 }
 
 void rt_result(const struct rt_tcb *t, uint64_t *gpr, uint64_t r)
@@ -151,6 +150,8 @@ static int do_exec(struct rt_tcb *t)
 {
 	uint32_t run = RING_RUN;
 
+	if (rt.seccomp)
+		rt_exec_alone(t);
 	event(t, RUN_EV_EXEC, 0);
 	if (__atomic_compare_exchange_n(&rt_proc(t)->state, &run, RING_EXEC, false, __ATOMIC_RELEASE,
 					__ATOMIC_RELAXED))
@@ -242,6 +243,14 @@ static int do_mremap(struct rt_tcb *t)
 	return finish(t, call(t));
 }
 
+static int do_seccomp(struct rt_tcb *t)
+{
+	bool done;
+	long r = rt_seccomp(t, &done);
+
+	return finish(t, done ? r : call(t));
+}
+
 int rt_syscall(struct rt_tcb *t)
 {
 	t->lp0 = t->t.lp;
@@ -255,6 +264,9 @@ int rt_syscall(struct rt_tcb *t)
 		return locked(t, do_munmap);
 	case __NR_mremap:
 		return locked(t, do_mremap);
+	case __NR_seccomp:
+	case __NR_prctl:
+		return do_seccomp(t);
 	case __NR_rt_sigaction:
 		return locked(t, do_sigaction);
 	case __NR_exit:
