@@ -172,22 +172,41 @@ static void born(struct collect *c, struct ring_proc *r)
 		c->ring->error = c->error = err;
 }
 
-/* children that have appeared; true while one is expected */
+/* a process that is not known yet; NULL, or its state */
+static struct ring_proc *unknown(struct collect *c, uint32_t i, uint32_t *state)
+{
+	struct ring_proc *r = ring_proc(c->ring, i);
+
+	*state = __atomic_load_n(&r->state, __ATOMIC_ACQUIRE);
+	if (*state == RING_FREE || proc_at(c, i) || r->done) /* done: stopped, over */
+		return NULL;
+	return r;
+}
+
+static bool appeared(struct collect *c)
+{
+	uint32_t state;
+
+	for (uint32_t i = 0; i < __atomic_load_n(&c->ring->nprocs, __ATOMIC_ACQUIRE); i++)
+		if (unknown(c, i, &state) && state != RING_TAKEN)
+			return true;
+	return false;
+}
+
+/* Children that have appeared; true while one is expected. What their parents had said before they forked must
+ * have been taken out of the ring: modules.bin is copied. */
 static bool births(struct collect *c)
 {
 	static time_t since;
 	bool expected = false;
 
 	for (uint32_t i = 0; i < __atomic_load_n(&c->ring->nprocs, __ATOMIC_ACQUIRE); i++) {
-		struct ring_proc *r = ring_proc(c->ring, i);
-		uint32_t state = __atomic_load_n(&r->state, __ATOMIC_ACQUIRE);
+		uint32_t state;
+		struct ring_proc *r = unknown(c, i, &state);
 
-		if (state == RING_FREE || proc_at(c, i) || r->done) /* done: stopped, over */
-			continue;
-		if (state != RING_TAKEN)
+		if (r && state != RING_TAKEN)
 			born(c, r);
-		else
-			expected = true;
+		expected |= r && state == RING_TAKEN;
 	}
 	if (!expected || live)
 		since = 0;
@@ -198,6 +217,17 @@ static bool births(struct collect *c)
 
 /* ---- threads ---- */
 
+/* The process of a chunk: it may have been born, and even have ended, since proc_look(). */
+static struct cproc *proc_of(struct collect *c, const struct ring_desc *d)
+{
+	struct cproc *p = proc_at(c, d->proc);
+
+	if (p)
+		return p;
+	births(c);
+	return proc_at(c, d->proc);
+}
+
 struct cthread *proc_thread(struct collect *c, const struct ring_desc *d)
 {
 	struct cthread **at = &thread[d->uid % HASH], *t;
@@ -206,7 +236,7 @@ struct cthread *proc_thread(struct collect *c, const struct ring_desc *d)
 	for (t = *at; t; t = t->next)
 		if (t->uid == d->uid)
 			return t;
-	p = proc_at(c, d->proc);
+	p = proc_of(c, d);
 	if (!p)
 		return NULL;
 	t = calloc(1, sizeof(*t));
@@ -231,7 +261,7 @@ void proc_forget(struct cthread *t)
 
 void proc_modules(struct collect *c, const struct ring_desc *d, const void *p)
 {
-	struct cproc *of = proc_at(c, d->proc);
+	struct cproc *of = proc_of(c, d);
 	int fd = of ? proc_open(c, of, "modules.bin", O_WRONLY | O_APPEND) : -1;
 	struct stat st;
 	int err = fd < 0 || fstat(fd, &st) ? errno : write_at(fd, p, d->bytes, (uint64_t)st.st_size);
@@ -242,8 +272,10 @@ void proc_modules(struct collect *c, const struct ring_desc *d, const void *p)
 		c->ring->error = c->error = err;
 }
 
-/* What threads of p left in their chunks, up to the log pointers they published. */
-static void salvage(struct collect *c, struct cproc *p, int kind)
+/* What threads of p left in their chunks, up to the log pointers they published. Those of a process that is about
+ * to exit have given theirs away, and still run on their TCBs, up to the system call (rt_exit frees them): they
+ * must not become another's, nor be taken for those of whoever has p's entry next. */
+static void salvage(struct collect *c, struct cproc *p, int kind, bool alive)
 {
 	struct ring_head *h = c->ring;
 	uint32_t index = (uint32_t)(p->p - ring_proc(h, 0));
@@ -268,6 +300,10 @@ static void salvage(struct collect *c, struct cproc *p, int kind)
 		}
 		if (p->state == RING_STOP)
 			continue; /* it goes on, and needs them */
+		if (alive && p->state == RING_EXIT) {
+			th->proc = RING_NONE;
+			continue;
+		}
 		if (chunk < h->nchunks)
 			ring_push_free(h, chunk);
 		th->chunk = RING_NONE;
@@ -293,7 +329,7 @@ static void ends(struct collect *c, struct cproc *p, enum fate fate)
 	p->stop_reason = p->p->stop_reason;
 	p->exit_code = p->p->exit_code;
 	p->salvaged = fate == FATE_GONE && p->state != RING_EXIT;
-	salvage(c, p, p->salvaged ? 2 : 1);
+	salvage(c, p, p->salvaged ? 2 : 1, fate == FATE_ALIVE);
 	if (p->state == RING_STOP && p->p->stop.magic == RUN_STOP_MAGIC)
 		json_stop(c, p);
 	p->last = work_in();
@@ -327,8 +363,11 @@ static void over(struct collect *c, struct cproc *p)
 
 bool proc_look(struct collect *c, bool *soon)
 {
-	bool expected = births(c);
+	bool expected;
 
+	if (appeared(c))
+		work_drain(c);
+	expected = births(c);
 	*soon = false;
 	for (struct cproc *p = live, *next; p; p = next) {
 		uint32_t state = state_of(p);

@@ -77,3 +77,9 @@ $(B)/test/step_sig: test/step_sig.c
 	@mkdir -p $(@D)
 	$(CC) $(CSTD) $(WARN) -O1 -g -o $@ $<
 check-programs: $(B)/test/step_prog $(B)/test/step_sig
+
+# many children that end at once
+$(B)/test/forks_prog: test/forks_prog.c
+	@mkdir -p $(@D)
+	$(CC) $(CSTD) $(WARN) -O1 -fno-optimize-sibling-calls -o $@ $<
+check-programs: $(B)/test/forks_prog

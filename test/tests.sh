@@ -20,6 +20,7 @@ run rt_env test/rt_env.sh
 run rt_libc test/rt_libc.sh
 run avoid test/avoid.sh "$b"
 run order test/order.sh "$b"
+run forks test/forks.sh "$b"
 run step_sig env B="$b" test/step_sig.sh
 # every program once, and the variants that differ most
 p=$b/test/progs

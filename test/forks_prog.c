@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: MIT
+/*
+ * forks_prog.c - many children that end at once, before anybody may have noticed them: test/forks.sh looks for
+ * each one's trace. They return through their parent's frames.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+static volatile int at[64];
+
+static __attribute__((noinline)) int child(int depth)
+{
+	pid_t pid = 0;
+
+	at[depth % 64] = depth;
+	if (depth)
+		return child(depth - 1) + at[depth % 64];
+	pid = fork();
+	return pid ? -1000 : 1;
+}
+
+int main(int argc, char **argv)
+{
+	int n = argc > 1 ? atoi(argv[1]) : 200, bad = 0, status;
+
+	for (int i = 0; i < n; i++)
+		if (child(i % 20) > 0 && at[0] == 0)
+			_exit(7);
+	while (wait(&status) > 0)
+		bad += !WIFEXITED(status) || WEXITSTATUS(status) != 7;
+	printf("%d\n", bad);
+	return bad != 0;
+}
