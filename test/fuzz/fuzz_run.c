@@ -119,6 +119,26 @@ static void decode(struct ptrace_run *r, unsigned pick)
 	obuf_free(&out);
 }
 
+static int few(void *ctx, const struct ptrace_rec *rec, size_t n)
+{
+	size_t *seen = ctx;
+
+	*seen += n;
+	(void)rec;
+	return *seen > ENOUGH;
+}
+
+/* as several threads are */
+static void decode_by_clock(struct ptrace_run *r)
+{
+	struct ptrace_error e = {0};
+	uint32_t first = 0;
+	size_t seen = 0;
+
+	if (r->nthread)
+		ptrace_run_decode_threads(r, &first, 1, PTRACE_BY_TIME, few, &seen, NULL, &e);
+}
+
 static void on_note(void *ctx, const char *line)
 {
 	(void)ctx;
@@ -167,6 +187,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	report_list(null, r);
 	report_ranges(null, r);
 	decode(r, (unsigned)size);
+	if (size & 128)
+		decode_by_clock(r);
 	ptrace_run_close(r);
 	return 0;
 }

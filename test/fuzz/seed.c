@@ -3,6 +3,7 @@
  * seed.c - makes a small fuzz input from a run directory with one traced module
  *
  *   seed RUN-DIRECTORY OUTPUT          parts for fuzz_walk, fuzz_run
+ *   seed --start RUN-DIRECTORY OUTPUT  the same, the start state in the stream: as of a forked process
  *   seed --bin RUN-DIRECTORY OUTPUT    a trace for fuzz_bin: as --format=bin, payloads not compressed
  *
  * Sections of the map that only the runtime reads are emptied, of the memory only the top of the stack is
@@ -73,7 +74,31 @@ static void put_start(FILE *f, const struct start *s)
 	part(f, FZ_START, b, sizeof(b));
 }
 
-static void put_stream(FILE *f, const struct thread *t)
+/* RUN_EV_START with what start.bin has; returns the bytes of it */
+static size_t start_event(uint8_t *b, const struct start *s)
+{
+	struct run_thread_start t = {.rip = s->s.rip,
+				     .rflags = s->s.rflags,
+				     .fsbase = s->s.fsbase,
+				     .tsc = s->s.tsc,
+				     .flags = RUN_START_FORK,
+				     .modules = 1,
+				     .stack = s->s.gpr[SEM_RSP],
+				     .stack_size = 512};
+	uint32_t mark = RUN_MARK_EVENT | RUN_EV_START << RUN_MARK_ID_SHIFT;
+	uint64_t size = sizeof(t) + t.stack_size;
+	struct mem *m = mem_new(s, 0);
+
+	memcpy(t.gpr, s->s.gpr, sizeof(t.gpr));
+	memcpy(b, &mark, 4);
+	memcpy(b + 4, &size, 8);
+	memcpy(b + 12, &t, sizeof(t));
+	mem_read(m, t.stack, b + 12 + sizeof(t), t.stack_size);
+	mem_free(m);
+	return 12 + size;
+}
+
+static void put_stream(FILE *f, const struct thread *t, const struct start *s)
 {
 	struct ptrace_error e = {0};
 	char *path = thread_path(t);
@@ -86,6 +111,10 @@ static void put_stream(FILE *f, const struct thread *t)
 	size_t n = 0, ncut;
 
 	free(path);
+	if (s) {
+		b = xcalloc(1, 1024);
+		n = start_event(b, s);
+	}
 	while (l && n < 4096) {
 		if (log_need(l, &p, &end, 1)) {
 			b = xrealloc(b, n + 1, 1);
@@ -173,32 +202,34 @@ static void put_bin(FILE *f, ptrace_run *r)
 	free(raw);
 }
 
-static void put_parts(FILE *f, ptrace_run *r)
+static void put_parts(FILE *f, ptrace_run *r, bool start)
 {
 	put_map(f, r->map[0]);
-	put_start(f, r->proc[0]->start);
+	if (!start)
+		put_start(f, r->proc[0]->start);
 	put_file(f, FZ_MODULES, r->proc[0]->dir, "modules.bin");
-	put_stream(f, r->thread[0]);
+	put_stream(f, r->thread[0], start ? r->proc[0]->start : NULL);
 	put_file(f, FZ_PROC, r->proc[0]->dir, "proc.json");
 	put_file(f, FZ_STOP, r->proc[0]->dir, "stop.bin");
 }
 
 int main(int argc, char **argv)
 {
-	bool bin = argc == 4 && !strcmp(argv[1], "--bin");
+	bool start = argc == 4 && !strcmp(argv[1], "--start"), bin = argc == 4 && !strcmp(argv[1], "--bin");
 	struct ptrace_error e = {0};
-	ptrace_run *r = argc == 3 + bin ? ptrace_run_open(argv[1 + bin], NULL, NULL, &e) : NULL;
-	FILE *f = r && r->nmap == 1 && r->nthread == 1 ? fopen(argv[2 + bin], "wb") : NULL;
+	ptrace_run *r =
+		argc == 3 + bin + start ? ptrace_run_open(argv[1 + bin + start], NULL, NULL, &e) : NULL;
+	FILE *f = r && r->nmap == 1 && r->nthread == 1 ? fopen(argv[2 + bin + start], "wb") : NULL;
 
 	if (!f) {
 		fprintf(stderr, "seed: %s\n",
-			e.text[0] ? e.text : "[--bin] RUN-DIRECTORY OUTPUT (one module)");
+			e.text[0] ? e.text : "[--bin | --start] RUN-DIRECTORY OUTPUT (one module)");
 		return 1;
 	}
 	if (bin)
 		put_bin(f, r);
 	else
-		put_parts(f, r);
+		put_parts(f, r, start);
 	ptrace_run_close(r);
 	return fclose(f) != 0;
 }

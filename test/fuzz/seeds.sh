@@ -26,6 +26,7 @@ for p in jt_dense rep_strings avx2_gather setjmp xstate calls_indirect enter_lea
 	[ $p = memheavy ] && export PTRACE_VERIFY=1
 	LD_PRELOAD="$B/libptrace_rt.so" "$B/test/progs/$p" >"$tmp/out" 2>&1 || [ $p = killed ] || continue
 	"$B/fuzz/seed" "$tmp/run" "$here/corpus/run/seed-$p"
+	[ $p != enter_leave ] || "$B/fuzz/seed" --start "$tmp/run" "$here/corpus/run/seed-start"
 done
 # a trace with payloads as they are: fuzz_bin compresses
 "$B/fuzz/seed" --bin "$tmp/run" "$here/corpus/bin/seed-trace"
