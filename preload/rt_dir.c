@@ -23,8 +23,9 @@ void rt_dir_path(char *buf, const char *dir, const char *name)
 		buf[0] = 0; /* opening it fails with ENOENT */
 }
 
-/* pid's parent and start time; false if it is gone */
-static bool stat_of(uint32_t pid, uint32_t *ppid, uint64_t *start)
+/* pid's parent and start time; false if it is gone. 0 for pid is ourselves, by the number that we have in /proc: in a
+ * pid namespace that has no /proc of its own it is not getpid(), which there is somebody else's. */
+static bool stat_of(uint32_t *pid, uint32_t *ppid, uint64_t *start)
 {
 	char buf[1024];
 	struct rt_str s = rt_str(buf, sizeof(buf));
@@ -33,7 +34,10 @@ static bool stat_of(uint32_t pid, uint32_t *ppid, uint64_t *start)
 	uint64_t v = 0;
 
 	rt_put(&s, "/proc/");
-	rt_putu(&s, pid);
+	if (*pid)
+		rt_putu(&s, *pid);
+	else
+		rt_put(&s, "self");
 	rt_put(&s, "/stat");
 	fd = rt_open(buf, O_RDONLY, 0);
 	if (rt_err(fd))
@@ -42,6 +46,9 @@ static bool stat_of(uint32_t pid, uint32_t *ppid, uint64_t *start)
 	rt_close((int)fd);
 	if (n <= 0)
 		return false;
+	*pid = 0;
+	for (i = 0; i < n && buf[i] != ' '; i++)
+		*pid = *pid * 10 + (buf[i] - '0');
 	for (i = n; i > 0 && buf[i - 1] != ')'; i--)
 		; /* the command name may hold anything, a parenthesis too */
 	for (; i < n && field <= 22; i++) {
@@ -61,12 +68,12 @@ static bool stat_of(uint32_t pid, uint32_t *ppid, uint64_t *start)
 	return false;
 }
 
-static bool live_name(char *buf, uint32_t pid, uint32_t *ppid)
+static bool live_name(char *buf, uint32_t pid, uint32_t *ppid) /* of pid, 0 ourselves */
 {
 	struct rt_str s;
 	uint64_t start;
 
-	if (!stat_of(pid, ppid, &start))
+	if (!stat_of(&pid, ppid, &start))
 		return false;
 	s = rt_str(buf, RT_PATH);
 	rt_put(&s, rt.live);
@@ -82,7 +89,7 @@ void rt_dir_register(void)
 	char link[RT_PATH];
 	uint32_t ppid;
 
-	if (rt.live[0] && live_name(link, (uint32_t)rt_getpid(), &ppid))
+	if (rt.live[0] && live_name(link, 0, &ppid))
 		rt_sc(__NR_symlink, rt.run, link);
 }
 
@@ -96,9 +103,9 @@ static bool is_run(const char *dir)
 
 static bool join_live(void)
 {
-	uint32_t pid = rt.pid;
+	uint32_t pid = 0;
 
-	for (int i = 0; rt.live[0] && i < 32 && pid > 0; i++) {
+	for (int i = 0; rt.live[0] && i < 32; i++) {
 		char link[RT_PATH];
 		uint32_t ppid = 0;
 		long n;
@@ -110,6 +117,8 @@ static bool join_live(void)
 			rt.run[n] = 0;
 			return is_run(rt.run);
 		}
+		if (!ppid)
+			return false;
 		pid = ppid;
 	}
 	return false;

@@ -5,6 +5,8 @@
 # usage: test/e2e.sh PROG...                   each PROG is run without arguments
 #        test/e2e.sh --one PROG ARGS...        one program with arguments
 #
+# Programs whose header says `ORACLE: yes` are followed into their threads and children.
+#
 # For each program: a native run, a run under the oracle, a traced run in the same
 # set-up (test/oracle/oracle.c says what that takes), decode, compare record for record.
 # The native and the traced run must also agree in output and exit status.
@@ -76,13 +78,27 @@ oracle_run() { # DIR CMD...
 		return "$(cat "$key.status")"
 	fi
 	timeout 600 "$oracle" -E LD_PRELOAD="$rt" -E PTRACE_ORACLE=1 -E PTRACE_DIR="$d/run" \
-		-o "$d/oracle.raw" -- "$@" > "$d/oracle.out" 2> "$d/oracle.err" < /dev/null
+		${follow:+--follow} -o "$d/oracle.raw" -- "$@" > "$d/oracle.out" 2> "$d/oracle.err" < /dev/null
 	r=$?
 	if [ -n "$key" ] && [ $r -ne 125 ]; then
 		cp "$d/oracle.out" "$key.out"; echo $r > "$key.status"
 		cp "$d/oracle.raw" "$key.raw"
 	fi
 	return $r
+}
+
+# pair DIR: which of the decoder's threads is which of the oracle's? Both by order of creation, which is the order
+# of their thread ids (unless the kernel begins them anew: then the comparison fails). The oracle lets go of who
+# executes another program, so an image that is not the first of its thread has no counterpart.
+pair() {
+	timeout 60 "$decode" "$1/run" --list > "$1/list" 2>> "$1/decode.err" ||
+		[ $? -eq 1 ] || { detail="decode --list: $(tail -1 "$1/decode.err")"; return 1; }
+	if [ -z "$follow" ]; then
+		echo 0 > "$1/pairs"
+	else
+		sed -n 's/^ *thread \([0-9]*\): tid \([0-9]*\).*/\2 \1/p' "$1/list" | sort -n |
+			awk '$1 != last { print $2 } { last = $1 }' > "$1/pairs"
+	fi
 }
 
 # one CMD...: sets result and detail
@@ -93,7 +109,8 @@ one() {
 	timeout 60 "$@" > "$d/native.out" 2> "$d/native.err" < /dev/null
 	native=$?
 	want=$(field STATUS "$1")
-	want=${want:-0} stops=$(field STOPS "$1")
+	want=${want:-0} stops=$(field STOPS "$1") follow=
+	[ "$(field ORACLE "$1")" != yes ] || follow=yes
 	case $1 in
 	*/test/progs/*) [ $native -eq "$want" ] ||
 		{ detail="native: exit status $native, documented $want"; return; } ;;
@@ -114,7 +131,8 @@ one() {
 	decode "$d" "$stops" || return
 	timeout 300 "$decode" "$d/run" --ranges > "$d/ranges" 2>> "$d/decode.err" ||
 		{ detail="decode --ranges: status $?: $(tail -1 "$d/decode.err")"; return; }
-	"$compare" "$d/oracle.raw" "$d/traced.raw" --ranges "$d/ranges" ${stops:+--prefix} \
+	pair "$d" || return
+	"$compare" "$d/oracle.raw" "$d/traced.raw" --ranges "$d/ranges" --threads "$d/pairs" ${stops:+--prefix} \
 		${E2E_SHOW_OPAQUE:+--show-opaque "$E2E_SHOW_OPAQUE"} > "$d/compare.out" 2>&1
 	r=$?
 	detail=$(tail -1 "$d/compare.out" | sed 's/^compare: //')

@@ -8,7 +8,7 @@ PROGS_BASE = $(shell OUT=$(B)/test/progs test/progs/build.sh --list-base)
 
 check-programs: $(B)/test/oracle $(B)/test/compare $(B)/test/libmarker.so progs
 
-.PHONY: check-programs progs oracle-selftest e2e e2e-base
+.PHONY: check-programs progs oracle-selftest e2e e2e-base procs
 progs:
 	OUT=$(B)/test/progs test/progs/build.sh
 
@@ -20,3 +20,6 @@ e2e: $(B)/test/oracle $(B)/test/compare progs
 
 e2e-base: $(B)/test/oracle $(B)/test/compare progs
 	BUILD=$(B) test/e2e.sh $(PROGS_BASE)
+
+procs: all progs
+	BUILD=$(B) PROCS_JOBS=2 test/procs.sh

@@ -2,13 +2,15 @@
  *
  * compare.c - do the oracle and the tracer agree, record for record?
  *
- *	compare ORACLE.raw TRACE.raw --ranges FILE [--show-opaque N] [--prefix]
+ *	compare ORACLE.raw TRACE.raw --ranges FILE [--threads FILE] [--show-opaque N] [--prefix]
  *	compare --dump FILE.raw
  *
  * FILE lists the code the tracer traced, `START END NAME` in hex, END exclusive, as
  * `ptrace-decode --ranges` prints it. Oracle records from elsewhere ran opaque: the
- * tracer cannot have them, so they are skipped and counted. The oracle follows the
- * first thread only: records of other threads in TRACE are skipped and counted too.
+ * tracer cannot have them, so they are skipped and counted. Each thread is compared by itself. The file
+ * of --threads has a line for each thread of ORACLE, in its order: that thread's number in TRACE.
+ * Without it the first threads are compared. Records of further threads in TRACE are skipped and counted;
+ * ORACLE may have none.
  * With --prefix, for traces that stop before the program does, TRACE may end early.
  *
  * Exit status: 0 equal (or a prefix), 1 diverged, 2 usage or input error.
@@ -42,6 +44,8 @@ struct range {
 
 static struct range *ranges;
 static size_t nranges;
+static uint32_t *pairs; /* of oracle thread i: the trace's */
+static size_t npairs;
 
 static void fail(const char *path, const char *why)
 {
@@ -170,20 +174,46 @@ static void print_context(const char *tag, const struct trace *t, bool mark_opaq
 		printf("=> %10zu  (end)\n", t->n);
 }
 
-static void skip_opaque(struct trace *o, size_t *opaque)
+static void skip_opaque(struct trace *o, uint32_t tid, size_t *opaque)
 {
-	while (o->at < o->n && !is_traced(o->rec[o->at].ip)) {
-		o->at++;
+	for (; o->at < o->n; o->at++) {
+		if (o->rec[o->at].tid != tid)
+			continue;
+		if (is_traced(o->rec[o->at].ip))
+			return;
 		++*opaque;
 	}
 }
 
-static void skip_threads(struct trace *t, size_t *others)
+static void skip_threads(struct trace *t, uint32_t tid)
 {
-	while (t->at < t->n && t->rec[t->at].tid) {
+	while (t->at < t->n && t->rec[t->at].tid != tid)
 		t->at++;
-		++*others;
+}
+
+static size_t count_thread(const struct trace *t, uint32_t tid)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < t->n; i++)
+		n += t->rec[i].tid == tid;
+	return n;
+}
+
+static void pairs_read(const char *path)
+{
+	FILE *f = fopen(path, "re");
+	unsigned n;
+
+	if (!f)
+		fail(path, strerror(errno));
+	while (fscanf(f, "%u", &n) == 1) {
+		pairs = realloc(pairs, (npairs + 1) * sizeof(*pairs));
+		if (!pairs)
+			fail(path, "no memory");
+		pairs[npairs++] = n;
 	}
+	fclose(f);
 }
 
 /* Where the opaque records come from: by page, the heaviest first. */
@@ -226,48 +256,58 @@ static void show_opaque(const struct trace *o, size_t top)
 		printf("opaque: %zu records at further pages\n", lost);
 }
 
-static int compare(struct trace *o, struct trace *t, size_t top, bool prefix)
+/* One thread of each; false when they differ. Adds to the sums. */
+static bool compare_thread(struct trace *o, uint32_t otid, struct trace *t, uint32_t ttid, bool prefix,
+			   size_t *equal, size_t *opaque, bool *whole)
 {
-	size_t opaque = 0, others = 0, equal = 0, first_o, first_t;
-	bool diverged = false;
+	size_t same_here = 0;
 
+	o->at = t->at = 0;
 	for (;;) {
-		skip_opaque(o, &opaque);
-		skip_threads(t, &others);
+		skip_opaque(o, otid, opaque);
+		skip_threads(t, ttid);
 		if (t->at == t->n && (o->at == o->n || prefix))
 			break;
 		if (o->at == o->n || t->at == t->n || !same(&o->rec[o->at], &t->rec[t->at])) {
-			diverged = true;
-			break;
+			printf("first divergence of thread %u after %zu equal records\n", otid, same_here);
+			print_context("oracle", o, true);
+			print_context("traced", t, false);
+			*equal += same_here;
+			return false;
 		}
 		o->at++;
 		t->at++;
-		equal++;
+		same_here++;
 	}
-	first_o = o->at;
-	first_t = t->at;
-	if (diverged) {
-		printf("first divergence after %zu equal records\n", equal);
-		print_context("oracle", o, true);
-		print_context("traced", t, false);
+	*equal += same_here;
+	*whole &= o->at == o->n;
+	return true;
+}
+
+static int compare(struct trace *o, struct trace *t, size_t top, bool prefix)
+{
+	size_t opaque = 0, paired_o = 0, paired_t = 0, equal = 0, diverged = 0;
+	bool whole = true;
+
+	for (uint32_t i = 0; i < npairs; i++) {
+		paired_o += count_thread(o, i);
+		paired_t += count_thread(t, pairs[i]);
+		diverged += !compare_thread(o, i, t, pairs[i], prefix, &equal, &opaque, &whole);
 	}
-	/* Count the rest, so that the totals mean the same in both outcomes. */
-	for (; o->at < o->n; o->at++)
-		opaque += !is_traced(o->rec[o->at].ip);
-	for (; t->at < t->n; t->at++)
-		others += t->rec[t->at].tid != 0;
-	o->at = first_o;
-	t->at = first_t;
+	if (paired_o != o->n) {
+		printf("%zu records of threads that have no counterpart in the trace\n", o->n - paired_o);
+		diverged++;
+	}
 	if (top)
 		show_opaque(o, top);
-	if (others)
-		printf("skipped %zu records of other threads\n", others);
-	printf("compare: oracle=%zu traced=%zu equal=%zu opaque=%zu opaque_share=%.4f%% result=%s\n", o->n,
-	       t->n - others, equal, opaque, o->n ? 100.0 * opaque / o->n : 0.0,
-	       diverged		? "diverged"
-	       : first_o < o->n ? "prefix"
-				: "equal");
-	return diverged;
+	if (paired_t != t->n)
+		printf("skipped %zu records of other threads\n", t->n - paired_t);
+	printf("compare: oracle=%zu traced=%zu equal=%zu opaque=%zu opaque_share=%.4f%% ", o->n, paired_t,
+	       equal, opaque, o->n ? 100.0 * opaque / o->n : 0.0);
+	if (npairs > 1)
+		printf("threads=%zu ", npairs);
+	printf("result=%s\n", diverged ? "diverged" : whole ? "equal" : "prefix");
+	return diverged != 0;
 }
 
 static int dump(const char *path)
@@ -275,14 +315,18 @@ static int dump(const char *path)
 	struct trace t;
 
 	trace_open(&t, path);
-	for (size_t i = 0; i < t.n; i++)
-		print_rec(" ", i, &t.rec[i]);
+	for (size_t i = 0; i < t.n; i++) {
+		char tag[16];
+
+		snprintf(tag, sizeof(tag), "%2u", (unsigned)t.rec[i].tid);
+		print_rec(tag, i, &t.rec[i]);
+	}
 	return 0;
 }
 
 int main(int argc, char **argv)
 {
-	const char *files[2] = {NULL, NULL}, *range_file = NULL;
+	const char *files[2] = {NULL, NULL}, *range_file = NULL, *pair_file = NULL;
 	size_t nfiles = 0, top = 0;
 	bool prefix = false;
 	struct trace o, t;
@@ -292,6 +336,8 @@ int main(int argc, char **argv)
 	for (int i = 1; i < argc; i++) {
 		if (!strcmp(argv[i], "--ranges") && i + 1 < argc)
 			range_file = argv[++i];
+		else if (!strcmp(argv[i], "--threads") && i + 1 < argc)
+			pair_file = argv[++i];
 		else if (!strcmp(argv[i], "--show-opaque") && i + 1 < argc)
 			top = strtoul(argv[++i], NULL, 0);
 		else if (!strcmp(argv[i], "--prefix"))
@@ -302,12 +348,21 @@ int main(int argc, char **argv)
 			nfiles = 3;
 	}
 	if (nfiles != 2 || !range_file) {
-		fprintf(stderr,
-			"usage: compare ORACLE.raw TRACE.raw --ranges FILE [--show-opaque N] [--prefix]\n"
-			"       compare --dump FILE.raw\n");
+		fprintf(stderr, "usage: compare ORACLE.raw TRACE.raw --ranges FILE [--threads FILE] "
+				"[--show-opaque N] "
+				"[--prefix]\n"
+				"       compare --dump FILE.raw\n");
 		return 2;
 	}
 	ranges_read(range_file);
+	if (pair_file) {
+		pairs_read(pair_file);
+	} else {
+		static uint32_t first;
+
+		pairs = &first;
+		npairs = 1;
+	}
 	trace_open(&o, files[0]);
 	trace_open(&t, files[1]);
 	return compare(&o, &t, top, prefix);

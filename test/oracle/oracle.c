@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * oracle.c - the true access sequence of a program's first thread, one step at a time
+ * oracle.c - the true access sequence of a program's threads, one step at a time
  *
  *	oracle -o FILE [options] -- CMD ARGS...	step CMD, write its accesses
  *	oracle --launch [-E N=V] -- CMD ARGS...	run CMD unstepped in the same set-up
@@ -17,6 +17,9 @@
  * What single-stepping itself changes is undone: the trap flag in what pushf pushes and
  * in r11 after a system call. A program that sets the trap flag itself is not supported.
  * An instruction that faults has made no access; it makes them when it is restarted.
+ *
+ * With --follow, threads and children are stepped, too, each from the first instruction behind the
+ * system call that made it; their records carry their number in order of creation (follow.c).
  */
 #define _GNU_SOURCE
 #include <elf.h>
@@ -44,7 +47,7 @@ static struct {
 	const char *out;
 	enum start start;
 	uint64_t max_steps;
-	bool launch, verbose, list;
+	bool launch, verbose, list, follow;
 	char *setenvs[64];
 	int nsetenvs;
 } opt;
@@ -56,26 +59,7 @@ static struct {
 	uint64_t total;
 } out;
 
-/* What one PTRACE_SINGLESTEP runs: an instruction, or two when the first is mov ss. */
-struct step {
-	const struct insn *first, *last;
-	struct ptrace_rec recs[2 * INSN_MAX_RECS];
-	int nfirst, n;
-};
-
-struct stepper {
-	pid_t pid;
-	struct user_regs_struct regs;
-	struct xstate xs;
-	struct step step;
-	bool recording;
-	uint64_t begin_ip, begin_sp; /* recording begins here; 0 when it began at once */
-	uint64_t steps, recorded, unreadable;
-	int inject; /* signal to deliver with the next step */
-	bool enters_handler; /* that signal has a handler */
-};
-
-static void fail(const char *what)
+void fail(const char *what)
 {
 	fprintf(stderr, "oracle: %s: %s\n", what, strerror(errno));
 	exit(125);
@@ -111,8 +95,10 @@ static void out_open(void)
 		fail(opt.out);
 }
 
-static void out_put(const struct ptrace_rec *recs, int n)
+static void out_put(const struct stepper *s, struct ptrace_rec *recs, int n)
 {
+	for (int i = 0; i < n; i++)
+		recs[i].tid = s->number;
 	if (out.n + n > sizeof(out.buf) / sizeof(out.buf[0]))
 		out_flush();
 	memcpy(out.buf + out.n, recs, n * sizeof(*recs));
@@ -120,19 +106,19 @@ static void out_put(const struct ptrace_rec *recs, int n)
 	out.total += n;
 }
 
-static void get_regs(struct stepper *s)
+void get_regs(struct stepper *s)
 {
 	if (ptrace(PTRACE_GETREGS, s->pid, 0, &s->regs) < 0)
 		fail("cannot read registers");
 }
 
 /* Status of an ended program as a shell would give it. */
-static int exit_code(int status)
+int exit_code(int status)
 {
 	return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
 }
 
-static bool ended(int status)
+bool ended(int status)
 {
 	return WIFEXITED(status) || WIFSIGNALED(status);
 }
@@ -314,7 +300,7 @@ static void step_commit(struct stepper *s, uint64_t ip_before, uint64_t nr)
 		n = st->nfirst;
 	}
 	if (s->recording) {
-		out_put(st->recs, n);
+		out_put(s, st->recs, n);
 		s->recorded++;
 	}
 	step_repair(s, done, nr);
@@ -354,37 +340,71 @@ static void step_to_trap(struct stepper *s, int *status)
 		fail("lost the program");
 }
 
-/* One step. Returns false when the program ended or left for another image. */
-static bool step(struct stepper *s, int *status)
+bool step_begin(struct stepper *s, int *status)
 {
-	uint64_t ip = s->regs.rip, nr = s->regs.rax;
-	bool handler = s->enters_handler;
+	s->ip = s->regs.rip;
+	s->nr = s->regs.rax;
+	s->handler = s->enters_handler;
+	step_prepare(s);
+	if (s->step.first->flags & INSN_EXITS && !s->handler) {
+		step_to_breakpoint(s, s->step.first, status);
+		return true;
+	}
+	if (opt.follow && s->step.last->flags & INSN_SYSCALL && !s->handler) {
+		/* It may wait for another thread. decode's cache goes on without us. */
+		s->call = *s->step.last;
+		s->step.first = s->step.last = &s->call;
+		step_go_on(s);
+		return false;
+	}
+	step_to_trap(s, status);
+	return true;
+}
+
+void step_go_on(struct stepper *s)
+{
+	if (ptrace(PTRACE_SINGLESTEP, s->pid, 0, s->inject) < 0 && errno != ESRCH)
+		fail("cannot step");
+	s->inject = 0;
+}
+
+/* A system call that a signal without a handler interrupted comes once more: the kernel has not yet moved rip
+ * back when the signal is shown. asm/errno.h has no names for these outside the kernel (ERESTARTSYS to
+ * ERESTART_RESTARTBLOCK, linux/errno.h). */
+static bool restarts(const struct stepper *s)
+{
+	long r = (long)s->regs.rax;
+
+	return s->step.last->flags & INSN_SYSCALL && r <= -512 && r >= -516 && r != -515;
+}
+
+bool step_end(struct stepper *s, int status)
+{
 	int sig;
 
-	step_prepare(s);
-	if (s->step.first->flags & INSN_EXITS && !handler)
-		step_to_breakpoint(s, s->step.first, status);
-	else
-		step_to_trap(s, status);
 	s->inject = 0;
 	s->enters_handler = false;
 	s->steps++;
-	if (ended(*status))
+	if (ended(status))
 		return false;
-	if (*status >> 16 == PTRACE_EVENT_EXEC)
+	if (status >> 16 == PTRACE_EVENT_EXEC)
 		return false;
 	get_regs(s);
-	sig = WSTOPSIG(*status);
-	if (sig == SIGTRAP && handler)
+	sig = WSTOPSIG(status);
+	if (sig == SIGTRAP && s->handler)
 		return true; /* stopped at the handler's first instruction */
-	if (sig == SIGTRAP && !own_trap(s, ip)) {
-		step_commit(s, ip, nr);
+	if (sig == SIGTRAP && !own_trap(s, s->ip)) {
+		step_commit(s, s->ip, s->nr);
 		return true;
 	}
-	/* A signal: it comes before the instruction, except for int3 and after a system
-	 * call that was interrupted. */
-	if (s->regs.rip != ip)
-		step_commit(s, ip, nr);
+	if (s->regs.rip != s->ip && restarts(s) && !tracee_catches(s->pid, sig)) {
+		s->regs.rip = s->ip;
+		s->regs.rax = s->nr;
+	} else if (s->regs.rip != s->ip) {
+		/* A signal: it comes before the instruction, except for int3 and after a system
+		 * call that was interrupted. */
+		step_commit(s, s->ip, s->nr);
+	}
 	if (is_group_stop(s->pid, sig))
 		return true;
 	s->inject = sig;
@@ -392,7 +412,14 @@ static bool step(struct stepper *s, int *status)
 	return true;
 }
 
-static int detached_status(pid_t pid)
+/* One step. Returns false when the program ended or left for another image. */
+static bool step(struct stepper *s, int *status)
+{
+	step_begin(s, status);
+	return step_end(s, *status);
+}
+
+int detached_status(pid_t pid)
 {
 	int status;
 
@@ -421,7 +448,7 @@ static int run(pid_t pid)
 	s.recording = opt.start != START_MARKER;
 	get_regs(&s);
 	clock_gettime(CLOCK_MONOTONIC, &t0);
-	while (step(&s, &status)) {
+	while (opt.follow ? follow(&s, &status) : step(&s, &status)) {
 		if (opt.max_steps && s.steps >= opt.max_steps) {
 			kill(pid, SIGKILL);
 			waitpid(pid, &status, __WALL);
@@ -438,6 +465,8 @@ static int run(pid_t pid)
 	if (opt.verbose)
 		fprintf(stderr, "oracle: %lu steps, %lu recorded, %lu records, %.2f s, %.0f steps/s\n",
 			s.steps, s.recorded, out.total, sec, s.steps / sec);
+	if (opt.follow)
+		return exit_code(status);
 	if (!ended(status)) {
 		fprintf(stderr, "oracle: execve: the trace ends here, the program goes on\n");
 		return detached_status(pid);
@@ -450,6 +479,7 @@ static const char usage_text[] =
 	"       oracle --launch [-E NAME=VALUE] -- CMD ARGS...\n"
 	"  -o FILE      write the records here\n"
 	"  -E NAME=VAL  set a variable in the program's environment (repeatable)\n"
+	"  --follow     step threads and children, too; one line each on stderr with -v\n"
 	"  --from-entry                begin at the first instruction after execve\n"
 	"  --start-at-main-exe-entry   begin at the program's ELF entry point\n"
 	"  --max-steps N               kill the program after N steps, exit status 124\n"
@@ -465,6 +495,7 @@ static void parse_options(int argc, char **argv)
 		{"from-entry", no_argument, NULL, 'F'},
 		{"start-at-main-exe-entry", no_argument, NULL, 'S'},
 		{"max-steps", required_argument, NULL, 'M'},
+		{"follow", no_argument, NULL, 'f'},
 		{"list", no_argument, NULL, 'l'},
 		{"help", no_argument, NULL, 'h'},
 		{0},
@@ -490,6 +521,9 @@ static void parse_options(int argc, char **argv)
 			break;
 		case 'S':
 			opt.start = START_EXE;
+			break;
+		case 'f':
+			opt.follow = true;
 			break;
 		case 'M':
 			opt.max_steps = strtoull(optarg, NULL, 0);

@@ -3,6 +3,7 @@
  * oracle.h - what the parts of the single-step oracle share
  *
  *	oracle.c	options, the step loop, the output file
+ *	follow.c	several threads and processes: who is stepped next
  *	tracee.c	starting the program reproducibly, reading its memory and maps
  *	decode.c	instruction bytes -> struct insn (Zydis), cached by address
  *	eval.c		struct insn + register values -> trace records
@@ -89,6 +90,50 @@ struct xstate {
 	bool valid;
 	uint8_t buf[16384];
 };
+
+/* What one PTRACE_SINGLESTEP runs: an instruction, or two when the first is mov ss. */
+struct step {
+	const struct insn *first, *last;
+	struct ptrace_rec recs[2 * INSN_MAX_RECS];
+	int nfirst, n;
+};
+
+struct stepper {
+	pid_t pid;
+	unsigned number; /* in order of creation, from 0: tid of its records */
+	struct user_regs_struct regs;
+	struct xstate xs;
+	struct step step;
+	bool recording;
+	uint64_t begin_ip, begin_sp; /* recording begins here; 0 when it began at once */
+	uint64_t steps, recorded, unreadable;
+	int inject; /* signal to deliver with the next step */
+	bool enters_handler; /* that signal has a handler */
+	/* of the step under way: */
+	uint64_t ip, nr;
+	bool handler;
+	struct insn call; /* a system call that others are stepped beside */
+};
+
+/* oracle.c */
+void fail(const char *what); /* with errno; exits */
+bool ended(int status);
+int exit_code(int status);
+void get_regs(struct stepper *s);
+/* Begin a step. True: it is done, *status is how it stopped; false: it is a system call under way, its stop is
+ * to be waited for. */
+bool step_begin(struct stepper *s, int *status);
+/* Let a system call go on that stopped in its middle (PTRACE_EVENT_CLONE and the like). */
+void step_go_on(struct stepper *s);
+/* The step's end; false when the program ended or left for another image. */
+bool step_end(struct stepper *s, int status);
+/* Let the program go, wait for its end; its exit status. */
+int detached_status(pid_t pid);
+
+/* follow.c */
+/* Step everybody that can be, some thousand steps of one; the first is the program's first thread. False when
+ * all have ended; *status is then the first process's. */
+bool follow(struct stepper *first, int *status);
 
 /* tracee.c */
 

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
 # The oracle and the trace comparer. Included by the top Makefile.
-ORACLE_SRC := $(addprefix test/oracle/,oracle.c tracee.c decode.c eval.c)
+ORACLE_SRC := $(addprefix test/oracle/,oracle.c follow.c tracee.c decode.c eval.c)
 ORACLE_CFLAGS := -std=gnu11 -O2 -g -Wall -Wextra -Werror -Iinclude
 
 $(B)/test/oracle: $(ORACLE_SRC) test/oracle/oracle.h include/trace.h

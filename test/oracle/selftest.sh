@@ -102,6 +102,36 @@ expect_compare "not a trace" 2 "bad magic" "$tmp/magic" "$a" --ranges "$tmp/all"
 expect_compare "no such file" 2 "No such file" "$tmp/missing" "$a" --ranges "$tmp/all"
 expect_compare "usage" 2 "usage" "$a" "$a"
 
+# Threads: the second half of a trace as another thread's, in two orders.
+python3 - "$a" "$tmp" <<'END'
+import struct, sys
+d = open(sys.argv[1], "rb").read()
+head, recs = d[:16], [d[i:i + 24] for i in range(16, len(d), 24)]
+half = len(recs) // 2
+def tid(r, t):
+    return r[:20] + struct.pack("<I", struct.unpack("<I", r[20:])[0] & ~0xffffff | t)
+one, two = [tid(r, 0) for r in recs[:half]], [tid(r, 1) for r in recs[half:]]
+mixed = []
+for i in range(half + 1):
+    mixed += [tid(r, 2) for r in recs[half + i:half + i + 1]] + recs[i:i + 1] * (i < half)
+open(sys.argv[2] + "/threads", "wb").write(head + b"".join(one + two))
+open(sys.argv[2] + "/mixed", "wb").write(head + b"".join(mixed))
+END
+printf '0\n1\n' > "$tmp/pairs01"
+printf '0\n2\n' > "$tmp/pairs02"
+printf '0\n' > "$tmp/pairs0"
+printf '2\n0\n' > "$tmp/pairs20"
+expect_compare "two threads" 0 "equal=$n opaque=0 .*threads=2 result=equal" \
+	"$tmp/threads" "$tmp/threads" --ranges "$tmp/all" --threads "$tmp/pairs01"
+expect_compare "two threads, mixed, with other numbers" 0 "equal=$n .*threads=2 result=equal" \
+	"$tmp/threads" "$tmp/mixed" --ranges "$tmp/all" --threads "$tmp/pairs02"
+expect_compare "threads taken for each other" 1 "first divergence of thread 0 after 0 " \
+	"$tmp/threads" "$tmp/mixed" --ranges "$tmp/all" --threads "$tmp/pairs20"
+expect_compare "a thread of the oracle without counterpart" 1 "$((n - n / 2)) records of threads that have no counterpart" \
+	"$tmp/threads" "$tmp/threads" --ranges "$tmp/all" --threads "$tmp/pairs0"
+expect_compare "a thread that has no records" 1 "first divergence of thread 1 after 0 " \
+	"$tmp/threads" "$tmp/threads" --ranges "$tmp/all" --threads "$tmp/pairs02"
+
 # The oracle's own contract.
 status_of() { "$oracle" "$@" > /dev/null 2> "$tmp/err"; echo $?; }
 check() { if [ "$2" = "$3" ]; then ok "$1"; else bad "$1: got $2, want $3"; fi; }
@@ -128,9 +158,67 @@ check "-E sets a variable" "$("$oracle" --launch -E FOO=bar -- sh -c 'echo $FOO'
 awk '/ ret$/ && !n { n = NR } { line[NR] = $0 } END { print line[n + 1] ~ /R 0x7ff/ ? "recorded" : "not recorded" }' \
 	"$tmp/list" > "$tmp/first"
 check "nothing is recorded before the constructor has returned" "$(cat "$tmp/first")" "not recorded"
-got=$("$compare" --dump "$tmp/x.raw" | awk 'NR == 1 { print "0x" $3 }')
+got=$("$compare" --dump "$tmp/x.raw" | awk 'NR == 1 { print "0x" $4 }')
 check "the first record is the first access after the marker" "$got" \
 	"$(awk '/^0x/ { ip = $1 } /^\t/ { print ip; exit }' "$tmp/list")"
+
+# Threads and children: all are stepped, each has its own records, none of their accesses is another's.
+follow() { # PROGRAM: its output, threads seen, records
+	timeout 120 "$oracle" --follow --start-at-main-exe-entry -o "$tmp/x.raw" -- "$1" > "$tmp/follow.out"
+	echo "$? $("$compare" --dump "$tmp/x.raw" | awk '{ t[$1]++ } END { for (i in t) n++; print n }')"
+}
+cat > "$tmp/follow.S" <<'END'
+#include <asm/unistd.h>
+# A thread and a forked child, each two accesses of its own; the maker waits in the kernel, a spinning one too.
+	.globl	_start
+_start:	mov	$__NR_clone, %eax
+	mov	$0x10f00 | 0x200000, %edi	# VM FS FILES SIGHAND THREAD CHILD_CLEARTID
+	lea	top(%rip), %rsi
+	xor	%edx, %edx
+	lea	tid(%rip), %r10
+	movl	$1, tid(%rip)
+	syscall
+	test	%eax, %eax
+	jnz	1f
+	mov	word(%rip), %eax		# thread 1: R word
+	movl	$5, word(%rip)			# W word
+	mov	$__NR_exit, %eax
+	syscall
+1:	pause
+	cmpl	$0, word(%rip)			# spins until it is written
+	je	1b
+	mov	$__NR_fork, %eax
+	syscall
+	test	%eax, %eax
+	jnz	2f
+	incl	word(%rip)			# thread 2: R word, W word
+	mov	word(%rip), %edi		# R word: 6
+	mov	$__NR_exit_group, %eax
+	syscall
+2:	mov	%eax, %edi
+	mov	$__NR_wait4, %eax
+	lea	status(%rip), %rsi
+	xor	%edx, %edx
+	xor	%r10d, %r10d
+	syscall
+	movzbl	status+1(%rip), %edi		# R status + 1
+	mov	$__NR_exit_group, %eax
+	syscall
+	.bss
+word:	.long	0
+tid:	.long	0
+status:	.long	0
+	.balign	16
+	.skip	4096
+top:
+	.section .note.GNU-stack, "", @progbits
+END
+${CC:-cc} -nostdlib -static -no-pie -o "$tmp/follow" -x assembler-with-cpp "$tmp/follow.S"
+check "threads and children are followed: status, threads" "$(follow "$tmp/follow")" "6 3"
+dumped() { "$compare" --dump "$tmp/x.raw" | awk -v t="$1" '$1 == t { printf "%s%s ", $5, $7 }'; }
+check "a thread's accesses" "$(dumped 1)" "R4 W4 "
+check "a child's accesses" "$(dumped 2)" "R4 W4 R4 "
+check "the maker's last access" "$(dumped 0 | awk '{ print $NF }')" "R1"
 
 # Random bytes and layout must be the same in all runs.
 cat > "$tmp/random.c" <<'END'

@@ -5,9 +5,12 @@
 #	BUILD: COMPILER FLAGS...    $OUT is the output folder
 #	VARIANTS: NAME...           also as PROG.NAME, see variant() for what the names mean
 #	LIB: libX.so SOURCE FLAGS   a shared object it needs, built first
+#	HELPER: NAME SOURCE FLAGS   a program it needs, likewise
 #	STATUS: N                   the exit status it ends with (default 0)
 #
-# usage: build.sh [--list | --list-base | SOURCE...]; run from the project root. What is newer than its
+# What the drivers make of the rest of the header: test/README.md.
+#
+# usage: build.sh [--list | --list-base | --list-procs | SOURCE...]; run from the project root. What is newer than its
 # sources is not built again.
 # Flags are words, and an empty list of them is none:
 # shellcheck disable=SC2086,SC2046
@@ -15,6 +18,7 @@ set -u
 src=test/progs
 out=${OUT:-build/test/progs}
 status=0
+headers=$(echo "$src"/*.h)
 
 field() { sed -n "1,10s|^// $1: ||p" "$2"; }
 
@@ -43,7 +47,7 @@ newer() { # newer TARGET SOURCES...: is the target up to date?
 
 compile() { # compile TARGET SOURCE LIBS COMPILER FLAGS...
 	t=$1 s=$2 libs=$3; shift 3
-	newer "$t" "$s" "$src/build.sh" && return
+	newer "$t" "$s" "$src/build.sh" $headers && return
 	# Libraries after the source, so that the linker resolves them.
 	cc=$1; shift
 	if ! "$cc" -g -Wall -Wno-parentheses -o "$t" "$@" "$s" $libs; then
@@ -63,6 +67,10 @@ build() {
 		case $lsrc in *.cc) lc=c++ ;; *) lc=cc ;; esac
 		compile "$out/$lib" "$src/$lsrc" "" $lc -O2 -fPIC -shared $lflags
 	done < "$out/.libs.$$"
+	field HELPER "$f" > "$out/.libs.$$"
+	while read -r helper hsrc hflags; do
+		compile "$out/$helper" "$src/$hsrc" "" cc -O2 $hflags
+	done < "$out/.libs.$$"
 	rm -f "$out/.libs.$$"
 	case $line in
 	*-l*) libs=$(echo "$line" | tr ' ' '\n' | grep '^-l') ;;
@@ -79,9 +87,16 @@ build() {
 	set +f
 }
 
+# The programs that procs.sh runs; e2e.sh runs the others, and those of these that ask for it by name.
+is_procs() { case $1 in thr_*|proc_*|stk_*|ldr_*|sys_*) ;; *) return 1 ;; esac; }
+
 list() {
 	for f in $(sources); do
 		base=$(basename "$f"); base=${base%.*}
+		case $1 in
+		--list-procs) is_procs "$base" && echo "$out/$base"; continue ;;
+		*) is_procs "$base" && continue ;;
+		esac
 		echo "$out/$base"
 		[ "$1" = --list-base ] && continue
 		for v in $(field VARIANTS "$f"); do echo "$out/$base.$v"; done
@@ -89,7 +104,7 @@ list() {
 }
 
 case ${1:-} in
---list|--list-base) list "$1"; exit 0 ;;
+--list|--list-base|--list-procs) list "$1"; exit 0 ;;
 esac
 mkdir -p "$out"
 [ $# -gt 0 ] || set -- $(sources)

@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: MIT
+// BREAKS: exit() by a thread while three others and main compute: what they had logged is kept.
+// BUILD: cc -O2 -pthread
+// STATUS: 7
+#include <pthread.h>
+
+#include "check.h"
+
+static volatile unsigned turns[4];
+
+static void *spin(void *arg)
+{
+	for (unsigned n = 0;; n++) {
+		work(n, 50);
+		turns[(long)arg]++;
+	}
+	return NULL;
+}
+
+static void *leave(void *arg)
+{
+	(void)arg;
+	for (int i = 0; i < 4; i++)
+		while (turns[i] < 100)
+			usleep(100);
+	printf("thr_exit_group\n");
+	exit(7);
+}
+
+int main(void)
+{
+	pthread_t t;
+
+	for (long i = 0; i < 3; i++)
+		CHECK(!pthread_create(&t, NULL, spin, (void *)i));
+	CHECK(!pthread_create(&t, NULL, leave, NULL));
+	spin((void *)3l);
+	return 1;
+}
