@@ -97,10 +97,10 @@ struct lcache {
 #define NREC_TIMED 1024 /* with walk_opts.timed, but for REC_ROOM */
 #define REC_ROOM 4096 /* records a block may add without a check of its own */
 
-/* bytes of each general register that matter; whether vector lanes, mask registers or memory do, too */
+/* bytes of each general register that matter; whether vector lanes and mask registers, or memory do, too */
 struct live {
 	uint8_t gpr[SEM_NGPR];
-	bool more;
+	bool lanes, memory;
 };
 
 /* Where the walk is put aside. */
@@ -216,7 +216,7 @@ enum again walk_again(struct walker *w, const struct live *l);
 int sig_take(struct walker *w, const struct place *at);
 int sig_at_call(struct walker *w);
 int sig_return(struct walker *w, uint64_t frame);
-int sig_resume(struct walker *w);
+int sig_resume(struct walker *w, uint64_t size);
 void sig_longjmp(struct walker *w, uint64_t rsp);
 void sig_trim(struct walker *w);
 void sig_finish(struct walker *w);
@@ -254,6 +254,9 @@ int frame_resume(struct walker *w, uint32_t i); /* pops all from i on, goes on a
 
 /* walk_start.c */
 int walk_start(struct walker *w, uint32_t tid);
+int walk_stack(struct walker *w, uint64_t addr,
+	       uint64_t left); /* bytes of a stack, from the stream into memory */
+int walk_callers(struct walker *w, uint64_t ip, const uint64_t *gpr); /* pushes their frames */
 
 /* walk_mark.c */
 int walk_mark(struct walker *w);

@@ -146,12 +146,12 @@ void walk_live(const struct map *m, uint32_t op, struct live *l)
 			again |= backward(&g, &g.run[i]);
 	}
 	memcpy(l->gpr, g.run[0].need, sizeof(l->gpr));
-	l->more = false;
+	l->lanes = l->memory = false;
 	for (uint32_t i = SEM_V0; i < SEM_NREGS; i++)
-		l->more |= g.run[0].need[i];
+		l->lanes |= g.run[0].need[i];
 	for (uint32_t i = 0; i < g.n; i++)
 		for (uint32_t k = g.run[i].from; k < g.run[i].to; k++)
-			l->more |= m->op[k].op == SEM_LOAD;
+			l->memory |= m->op[k].op == SEM_LOAD;
 }
 
 bool live_same(const struct live *l, const uint64_t *x, const uint64_t *y)

@@ -114,9 +114,7 @@ static int event(struct walker *w)
 	case RUN_EV_SIGRET:
 		return moved(sig_return(w, arg));
 	case RUN_EV_RESUME:
-		if (arg != sizeof(struct run_resume))
-			return lost(w, "an event with %llu bytes", (unsigned long long)arg);
-		return moved(sig_resume(w));
+		return moved(sig_resume(w, arg));
 	case RUN_EV_UNEXPECTED:
 		w->res->unexpected++;
 		return 0;

@@ -283,8 +283,8 @@ static void set_registers(struct walker *w, const struct run_resume *r)
 	w->r[SEM_DF] = r->rflags >> 10 & 1;
 }
 
-/* RUN_EV_RESUME, its argument read */
-int sig_resume(struct walker *w)
+/* RUN_EV_RESUME, its argument read: so many bytes */
+int sig_resume(struct walker *w, uint64_t size)
 {
 	struct place at = {.begun = true};
 	struct run_resume r;
@@ -296,6 +296,8 @@ int sig_resume(struct walker *w)
 	if (!need(w, sizeof(r)))
 		return log_ended(w);
 	memcpy(&r, w->p, sizeof(r));
+	if (size < sizeof(r) || size - sizeof(r) != r.stack_size || r.stack + r.stack_size < r.stack)
+		return lost(w, "an event with %llu bytes", (unsigned long long)size);
 	w->p += sizeof(r);
 	a = r.frame ? find(w, r.frame) : NULL;
 	if (a) {
@@ -310,6 +312,8 @@ int sig_resume(struct walker *w)
 	w->left = w->rep_done = 0;
 	w->debt = 0;
 	frame_drop(w, r.gpr[SEM_RSP]);
+	if (r.stack_size && (walk_stack(w, r.stack, r.stack_size) || walk_callers(w, r.rip + 1, r.gpr)))
+		return 1;
 	set_registers(w, &r);
 	at.m = mod_at(w, r.rip);
 	w->at_mark = !at.m || !seek_insn(at.m->map, (uint32_t)(r.rip - at.m->bias), &at.block, &at.insn);
@@ -317,7 +321,7 @@ int sig_resume(struct walker *w)
 		return 0;
 	at.op = map_insn_op(at.m->map, &at.m->map->block[at.block], at.insn);
 	walk_live(at.m->map, at.op, &live);
-	if (live.more && r.rip != was)
+	if ((live.lanes || (live.memory && !r.stack_size)) && r.rip != was)
 		return lost(w, "control went on at %s, where more than the general registers matters",
 			    place(w, r.rip, buf, sizeof(buf)));
 	w->m = at.m;

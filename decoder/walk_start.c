@@ -14,48 +14,67 @@
 #include <string.h>
 #include "walk.h"
 
-/* Frames of the callers, oldest first. The first one that is not known ends it: a return there is then found
- * in memory. A table that leads nowhere must not be followed for ever: each caller's frame is further up. */
-static int start_frames(struct walker *w, uint64_t ip, const uint64_t *gpr)
+static void caller(struct walker *w, struct inst *m, uint64_t ip, const uint64_t *reg, struct frame *f)
 {
-	uint64_t reg[16], below;
-	uint32_t from = w->nframe;
+	const struct map_leader *l = mod_leader(w, ip, &m);
+	uint32_t check = 0;
 
-	memcpy(reg, gpr, sizeof(reg));
-	for (;;) {
-		const struct map_leader *l;
-		struct inst *m = mod_at(w, ip);
-		uint32_t check = 0;
-		struct frame *f;
-
-		below = reg[SEM_RSP];
-		if (!m || cfi_step(m->map, m->bias, &ip, reg, w->mem) <= 0 || reg[SEM_RSP] <= below)
-			break;
-		if (frame_room(w))
-			return 1;
-		f = &w->frame[w->nframe++];
-		memset(f, 0, sizeof(*f));
-		f->slot = reg[SEM_RSP] - 8; /* the CFA is the caller's rsp after the return */
-		l = mod_leader(w, ip, &m);
-		if (l && (l->flags & MAP_LEADER_RETURN)) {
-			f->m = m;
-			f->pc = m->code + l->ops;
-			f->flags = leader_flags(m, l, &check);
-			f->check = check;
-			f->saved[0] = reg[SEM_RBX];
-			f->saved[1] = reg[SEM_RBP];
-			memcpy(f->saved + 2, reg + SEM_R12, 4 * sizeof(*reg));
-		} else {
-			f->flags = FR_OPAQUE;
-		}
+	memset(f, 0, sizeof(*f));
+	f->slot = reg[SEM_RSP] - 8; /* the CFA is the caller's rsp after the return */
+	if (!l || !(l->flags & MAP_LEADER_RETURN)) {
+		f->flags = FR_OPAQUE;
+		return;
 	}
-	w->start_top = w->nframe > from ? w->frame[w->nframe - 1].slot : 0;
-	for (uint32_t i = from, k = w->nframe; i + 1 < k; i++) { /* they were found newest first */
+	f->m = m;
+	f->pc = m->code + l->ops;
+	f->flags = leader_flags(m, l, &check);
+	f->check = check;
+	f->saved[0] = reg[SEM_RBX];
+	f->saved[1] = reg[SEM_RBP];
+	memcpy(f->saved + 2, reg + SEM_R12, 4 * sizeof(*reg));
+}
+
+/* the frames from `from` on were found newest first; those from w->base on that they replace go */
+static void in_order(struct walker *w, uint32_t from)
+{
+	uint64_t top = w->nframe > from ? w->frame[w->nframe - 1].slot : 0;
+	uint32_t keep = from;
+
+	for (uint32_t i = from, k = w->nframe; i + 1 < k; i++) {
 		struct frame f = w->frame[i];
 
 		w->frame[i] = w->frame[--k];
 		w->frame[k] = f;
 	}
+	while (keep > w->base && w->frame[keep - 1].slot <= top)
+		keep--;
+	memmove(&w->frame[keep], &w->frame[from], (w->nframe - from) * sizeof(*w->frame));
+	w->nframe -= from - keep;
+}
+
+/* Frames of the callers of code at ip - 1, up to one that is there already. The first one that is not known
+ * ends it: a return there is then found in memory. A table that leads nowhere must not be followed for ever: each
+ * caller's frame is further up. */
+int walk_callers(struct walker *w, uint64_t ip, const uint64_t *gpr)
+{
+	uint64_t reg[16], below;
+	uint32_t from = w->nframe;
+	bool known = false;
+
+	memcpy(reg, gpr, sizeof(reg));
+	while (!known) {
+		struct inst *m = mod_at(w, ip);
+
+		below = reg[SEM_RSP];
+		if (!m || cfi_step(m->map, m->bias, &ip, reg, w->mem) <= 0 || reg[SEM_RSP] <= below)
+			break;
+		for (uint32_t i = from; !known && i > w->base; i--)
+			known = w->frame[i - 1].slot == reg[SEM_RSP] - 8;
+		if (frame_room(w))
+			return 1;
+		caller(w, m, ip, reg, &w->frame[w->nframe++]);
+	}
+	in_order(w, from);
 	return 0;
 }
 
@@ -70,6 +89,14 @@ static void start_registers(struct walker *w, const uint64_t *gpr, uint64_t rfla
 	w->r[SEM_DF] = rflags >> 10 & 1;
 }
 
+static int first_callers(struct walker *w, uint64_t ip, const uint64_t *gpr)
+{
+	int k = walk_callers(w, ip, gpr);
+
+	w->start_top = w->nframe ? w->frame[0].slot : 0;
+	return k;
+}
+
 static int start_image(struct walker *w, const struct run_start *s)
 {
 	const struct map_leader *l;
@@ -78,7 +105,7 @@ static int start_image(struct walker *w, const struct run_start *s)
 
 	walk_time(w, s->tsc);
 	start_registers(w, s->gpr, s->rflags, s->fsbase, s->gsbase);
-	if (start_frames(w, s->rip, s->gpr))
+	if (first_callers(w, s->rip, s->gpr))
 		return 1;
 	l = mod_leader(w, s->rip, &m);
 	if (!l || !(l->flags & MAP_LEADER_RETURN))
@@ -89,7 +116,7 @@ static int start_image(struct walker *w, const struct run_start *s)
 }
 
 /* the bytes of the stack, from the stream into memory */
-static int start_stack(struct walker *w, uint64_t addr, uint64_t left)
+int walk_stack(struct walker *w, uint64_t addr, uint64_t left)
 {
 	while (left) {
 		uint64_t n;
@@ -122,7 +149,7 @@ static int start_thread(struct walker *w)
 		return lost(w, "a start of %llu bytes with %llu bytes of stack", (unsigned long long)size,
 			    (unsigned long long)s.stack_size);
 	w->p += 12 + sizeof(s);
-	if (start_stack(w, s.stack, s.stack_size))
+	if (walk_stack(w, s.stack, s.stack_size))
 		return 1;
 	if (s.modules > w->proc->nmod)
 		return lost(w, "the start rests on %u module records, modules.bin has %u (damaged or cut)",
@@ -133,7 +160,7 @@ static int start_thread(struct walker *w)
 	walk_time(w, s.tsc);
 	start_registers(w, s.gpr, s.rflags, s.fsbase, s.gsbase);
 	l = mod_leader(w, s.rip, &m);
-	if (s.stack_size && start_frames(w, s.rip, s.gpr))
+	if (s.stack_size && first_callers(w, s.rip, s.gpr))
 		return 1;
 	if (!l || m->map->op[l->ops].op != SEM_BLOCK)
 		return walk_mark(w); /* the system call was not made by relocated code */

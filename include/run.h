@@ -102,6 +102,9 @@ struct run_resume {
 	uint64_t frame; /* of the signal that ends, 0 if none does */
 	uint64_t rip, rflags;
 	uint64_t gpr[16];
+	uint64_t stack,
+		stack_size; /* address and number of bytes that follow: of a stack whose frames the stream
+	                       does not tell, from below rsp on up. 0 where rsp is that of the signal that ends */
 };
 
 /* Where in a chunk a signal interrupted copied code. The region that was interrupted had stored the `bytes` bytes
