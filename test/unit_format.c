@@ -248,6 +248,107 @@ static size_t read_log(const char *p, const uint8_t *want, size_t n, bool *clean
 	return good;
 }
 
+/* Cuts: at a chunk's first byte, within, at its end. Reading pauses behind each one's bytes, what follows can be
+ * looked at, and bytes that were read can be put back. */
+static void test_cuts(void)
+{
+	enum { N = 3000, NCHUNK = 4 };
+	static const struct run_cut cut[NCHUNK][3] = {{{0, 0}, {100, 8}, {2990, 10}},
+						      {{0, 1}, {0, 3}, {1500, 0}},
+						      {{3000, 0}},
+						      {{7, 512}, {600, 100}}};
+	static const uint32_t ncut[NCHUNK] = {3, 3, 1, 2};
+	uint8_t raw[NCHUNK][N + sizeof(cut[0])], file[NCHUNK * (N + 200)], buf[100];
+	const uint8_t *flat[NCHUNK];
+	char *p = strdup(path("thread-6.log"));
+	size_t size = 0;
+
+	for (int i = 0; i < NCHUNK; i++) {
+		struct run_chunk c;
+		size_t n = N + ncut[i] * sizeof(struct run_cut), at = size;
+
+		for (int k = 0; k < N; k++)
+			raw[i][k] = (uint8_t)rnd();
+		memcpy(raw[i] + N, cut[i], n - N);
+		flat[i] = raw[i];
+		size += put_chunk(file + size, raw[i], (uint32_t)n, i, (uint64_t)i * N, 0, i == NCHUNK - 1);
+		memcpy(&c, file + at, sizeof(c));
+		c.ncut = ncut[i];
+		memcpy(file + at, &c, sizeof(c));
+	}
+	write_file(p, file, size);
+	for (int round = 0; round < 200; round++) {
+		struct log *l = log_open(p, 5, 6, round & 1 ? LOG_MANY : 0, NULL);
+		const uint8_t *at = NULL, *end = NULL;
+		size_t got = 0, pauses = 0;
+		bool ok = true;
+
+		for (;;) {
+			size_t k = 1 + rnd() % 300, left;
+			struct log_pause q;
+
+			if (log_need(l, &at, &end, k)) {
+				for (size_t b = 0; b < k; b++)
+					ok &= at[b] == flat[(got + b) / N][(got + b) % N];
+				at += k;
+				got += k;
+				continue;
+			}
+			left = end - at;
+			for (size_t b = 0; b < left; b++)
+				ok &= at[b] == flat[(got + b) / N][(got + b) % N];
+			at += left;
+			got += left;
+			if (!log_pause(l, &q))
+				break;
+			ok &= q.pos == got && !q.stop && log_pos(l, at) == got;
+			if (got < NCHUNK * N && N - got % N >= sizeof(buf))
+				ok &= log_peek(l, got, buf, sizeof(buf)) &&
+				      !memcmp(buf, flat[got / N] + got % N, sizeof(buf));
+			log_pass(l, &end);
+			pauses++;
+			if (q.bytes && log_need(l, &at, &end, 1)) {
+				uint32_t n = q.bytes < 12 ? q.bytes : 12;
+
+				at++; /* one byte of an event */
+				got++;
+				memcpy(buf, at - n, n);
+				log_unread(l, &at, buf, n);
+				ok &= !memcmp(at, buf, n);
+				at += n;
+			}
+		}
+		ok &= got == NCHUNK * N && pauses == 9 && log_clean(l) && !log_why(l);
+		log_close(l);
+		if (!ok) {
+			check(false, "pauses of a log");
+			break;
+		}
+	}
+	check(true, "pauses of a log");
+	for (int k = 0; k < 4; k++) {
+		static const struct run_cut bad[4][2] = {
+			{{10, 5}, {9, 40}}, {{10, 5}, {11, 4}}, {{N, 1}}, {{N + 1, 0}}};
+		struct run_chunk c;
+		bool clean, why;
+
+		memcpy(raw[0] + N, bad[k], sizeof(bad[k]));
+		size = put_chunk(file, raw[0], N + (k < 2 ? 2 : 1) * sizeof(struct run_cut), 0, 0, 0, 1);
+		memcpy(&c, file, sizeof(c));
+		c.ncut = k < 2 ? 2 : 1;
+		memcpy(file, &c, sizeof(c));
+		write_file(p, file, size);
+		read_log(p, raw[0], N, &clean, &why);
+		check(!clean && why, "impossible cuts are told");
+		c.ncut = 1000000;
+		memcpy(file, &c, sizeof(c));
+		write_file(p, file, size);
+		read_log(p, raw[0], N, &clean, &why);
+		check(!clean && why, "more cuts than bytes");
+	}
+	free(p);
+}
+
 static void test_log(void)
 {
 	enum { N = 400000, NCHUNK = 11 };
@@ -418,6 +519,7 @@ int main(void)
 	test_columns();
 	test_trace();
 	test_log();
+	test_cuts();
 	test_text();
 	test_filter();
 	test_json();
