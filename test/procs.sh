@@ -11,7 +11,7 @@
 # trace early, one with FAILS_TODAY: WHY may behave differently when traced. Once it works the driver says so, and
 # the line goes. With `ENV: NAME=VALUE` in the header it
 # runs once more with that, with `PRELOAD: LIB` twice more, that library preloaded before ours and after it.
-# `KILLED: yes`: a signal ends one of its processes, and its threads are decoded as far as they got.
+# `THREADS: N`: the trace has so many threads, of all its processes; `ACCESSES: N`: at least so many. `KILLED: yes`: a signal ends one of its processes, and its threads are decoded as far as they got.
 #
 # Environment: BUILD (build); PROCS_JOBS=N runs N at a time; PROCS_KEEP=1 keeps the files of failed ones.
 # Exit status: 0 all passed, 1 some failed, 2 something needed is missing.
@@ -55,7 +55,15 @@ same() {
 	[ -d "$d/run" ] || { detail="$1 run: no run directory: the runtime did not start"; return 1; }
 }
 
-# verdict: the addresses of the run. Sets stopped when a thread ended before the end.
+# count_threads PROG: has the trace all threads of all processes? One that is not there cannot be wrong.
+count_threads() {
+	n=$(field THREADS "$1")
+	[ -n "$n" ] || return 0
+	got=$(timeout 60 "$decode" --list "$d/run" 2> /dev/null | grep -c '^ *thread [0-9]*: tid')
+	[ "$got" -eq "$n" ] || { detail="the trace has $got threads, not $n"; return 1; }
+}
+
+# verdict PROG: the addresses of the run. Sets stopped when a thread ended before the end.
 verdict() {
 	timeout 120 "$decode" --verify "$d/run" > "$d/verify.out" 2> "$d/verify.err"
 	r=$?
@@ -75,8 +83,11 @@ verdict() {
 		return 1
 	fi
 	stopped=
+	least=$(field ACCESSES "$1")
 	if [ "$missing" != 0 ] || [ $r -ne 0 ]; then
 		stopped="$(tail -1 "$d/verify.err")"
+	elif [ "$accesses" -lt "${least:-0}" ]; then
+		stopped="$accesses accesses, at least $least were made"
 	fi
 }
 
@@ -99,8 +110,9 @@ one_env() {
 		# shellcheck disable=SC2086
 		run "$d/$kind" $extra $verify PTRACE_DIR="$d/run" LD_PRELOAD="$before${before:+:}$rt${after:+:}$after" "$1"
 		same $kind || return 1
+		count_threads "$1" || return 1
 		if [ $kind = verify ]; then
-			verdict || return 1
+			verdict "$1" || return 1
 			seen=$detail
 		else
 			timeout 120 "$decode" --format=null "$d/run" > "$d/plain.dec" 2>&1

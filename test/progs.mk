@@ -8,7 +8,7 @@ PROGS_BASE = $(shell OUT=$(B)/test/progs test/progs/build.sh --list-base)
 
 check-programs: $(B)/test/oracle $(B)/test/compare $(B)/test/libmarker.so progs
 
-.PHONY: check-programs progs oracle-selftest e2e e2e-base procs
+.PHONY: check-programs progs oracle-selftest e2e e2e-base procs soak
 progs:
 	OUT=$(B)/test/progs test/progs/build.sh
 
@@ -23,3 +23,6 @@ e2e-base: $(B)/test/oracle $(B)/test/compare progs
 
 procs: all progs
 	BUILD=$(B) PROCS_JOBS=2 test/procs.sh
+
+soak: all progs
+	nice sh workloads/soak.sh $(B)

@@ -2,6 +2,7 @@
 // BREAKS: fork handlers in all three places, atexit handlers in parent and child, output buffered across the
 // fork.
 // BUILD: cc -O2 -pthread
+// THREADS: 3
 // ORACLE: yes
 #include <pthread.h>
 #include <sys/wait.h>

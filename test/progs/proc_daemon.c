@@ -2,6 +2,7 @@
 // BREAKS: daemons: fork twice, setsid, chdir, umask, every descriptor closed, by close_range and by a loop; a
 // tracer's descriptors go with them.
 // BUILD: cc -O2
+// THREADS: 5
 #define _GNU_SOURCE
 #include <fcntl.h>
 #include <linux/futex.h>

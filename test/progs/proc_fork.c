@@ -2,6 +2,7 @@
 // BREAKS: a forked child goes on in its copy of everything, callers' frames and all; so does its parent; each
 // has a trace. Children of children.
 // BUILD: cc -O2
+// THREADS: 6
 // ORACLE: yes
 // VARIANTS: O0 clang
 #include <sys/wait.h>

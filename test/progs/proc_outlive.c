@@ -2,6 +2,7 @@
 // BREAKS: children that outlive their parent: the run is not over when the first process is, and what the last
 // child did is in it.
 // BUILD: cc -O2
+// THREADS: 3
 // STATUS: 3
 #include <sys/wait.h>
 

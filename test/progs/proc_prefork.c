@@ -2,6 +2,7 @@
 // BREAKS: a prefork server: four children take requests from one socket until it closes, the parent is the
 // client.
 // BUILD: cc -O2
+// THREADS: 5
 #include <sys/socket.h>
 #include <sys/wait.h>
 

@@ -2,6 +2,7 @@
 // BREAKS: a program that lowers its own limits on files, file size, locked memory and address space to what it
 // has: threads and children after that need no more than they do untraced.
 // BUILD: cc -O2 -pthread
+// THREADS: 7
 #define _GNU_SOURCE
 #include <fcntl.h>
 #include <pthread.h>

@@ -2,6 +2,7 @@
 // BREAKS: every kind of end a parent can see, by wait4 and waitid: status, signal, core flag, stopped and
 // continued; that nobody else is there to be waited for; times and memory of the child.
 // BUILD: cc -O2
+// THREADS: 9
 // KILLED: yes
 #define _GNU_SOURCE
 #include <signal.h>

@@ -2,6 +2,7 @@
 // BREAKS: a second thread: it has a log, a start state and a stack of its own; eight, one after the
 // other.
 // BUILD: cc -O2 -pthread
+// THREADS: 9
 // ORACLE: yes
 // VARIANTS: O0 clang
 #include <pthread.h>
