@@ -2,7 +2,6 @@
 // BREAKS: posix_spawn: clone with CLONE_VM | CLONE_VFORK and a stack of its own; file actions and attributes
 // run in the child, in our memory; a program that is not there.
 // BUILD: cc -O2
-// ORACLE: yes
 #define _GNU_SOURCE
 #include <fcntl.h>
 #include <signal.h>

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
 // BREAKS: threads that begin, run and end with every signal blocked; a pending signal stays pending.
 // BUILD: cc -O2 -pthread
-// ORACLE: yes
 #define _GNU_SOURCE
 #include <pthread.h>
 #include <signal.h>
