@@ -415,6 +415,10 @@ static void walk_line(struct disc *d, uint32_t v)
 				       ? K_NEXT
 				       : K_HALT;
 		}
+		/* a program's own breakpoint: its handler returns behind it. At the end, or in a row: filler */
+		if (in.mnemonic == ZYDIS_MNEMONIC_INT3 && pc + 1 < p->end &&
+		    !disc_is_pad(d, pc + 1, p->end) && b[1] != 0xcc)
+			kind = K_NEXT;
 		if (!claim(d, pc, in.length, kind)) {
 			blame(d, pc, MAP_R_OVERLAP);
 			return;

@@ -172,6 +172,7 @@ static void one_insn(struct em *e, uint32_t b, uint32_t i)
 	struct dec d;
 
 	state(e, n->vaddr);
+	e->c.start = true;
 	if (as_is(e, b, i))
 		return;
 	if (dec_insn(e->m, n, &d)) {
@@ -187,7 +188,7 @@ static void one_insn(struct em *e, uint32_t b, uint32_t i)
 	if (fuses(e, b, i))
 		ctl_move(e, b);
 	if (d.in.mnemonic == ZYDIS_MNEMONIC_ENDBR64)
-		; /* nothing in the copy is reached by an indirect branch of the program */
+		e->c.start = false; /* nothing in the copy is reached by an indirect branch of the program */
 	else if (r15_named(&d))
 		r15_emit(e, &d, live);
 	else

@@ -86,6 +86,7 @@ struct code {
 	uint32_t nref, capref;
 	struct map_xlat *xl;
 	uint32_t nxl, capxl;
+	bool start; /* what is appended next is the copy of instruction cur.vaddr itself, with its logs */
 	struct map_xlat cur; /* state before the next instruction appended, but for: */
 	uint32_t off; /* bytes of the stream stored from r15 on */
 	uint32_t ahead; /* the last of them that instruction cur.vaddr, which has not run yet, has logged */

@@ -65,7 +65,7 @@ void code_u32(struct code *c, uint32_t v)
 
 static bool same_state(const struct map_xlat *a, const struct map_xlat *b)
 {
-	return a->vaddr == b->vaddr && a->flags == b->flags && a->r15_reg == b->r15_reg &&
+	return a->vaddr == b->vaddr && (a->flags & ~MAP_X_START) == b->flags && a->r15_reg == b->r15_reg &&
 	       a->spill[0] == b->spill[0] && a->spill[1] == b->spill[1] && a->off == b->off &&
 	       a->ahead == b->ahead;
 }
@@ -76,12 +76,15 @@ void code_insn(struct code *c)
 		c->fail = "too much is logged at once";
 	c->cur.off = (uint16_t)c->off;
 	c->cur.ahead = (uint16_t)c->ahead;
-	if (c->nxl && same_state(&c->xl[c->nxl - 1], &c->cur))
+	if (!c->start && c->nxl && same_state(&c->xl[c->nxl - 1], &c->cur))
 		return;
 	if (c->nxl && c->xl[c->nxl - 1].copy_off == c->n)
 		c->nxl--;
 	c->xl = grow(c->xl, c->nxl, &c->capxl, sizeof(*c->xl));
 	c->xl[c->nxl] = c->cur;
+	if (c->start)
+		c->xl[c->nxl].flags |= MAP_X_START;
+	c->start = false;
 	c->xl[c->nxl++].copy_off = c->n;
 }
 

@@ -157,7 +157,8 @@ static int put_ops(struct mw *w, uint32_t gi)
 static void put_blocks(struct mw *w, uint32_t gi)
 {
 	const struct an_group *g = &w->m->group[gi];
-	struct map_group mg = {AN_NONE, string(w, g->name), w->blockbase[gi], g->nblock, 0};
+	struct map_group mg = {AN_NONE, string(w, g->name), w->blockbase[gi], g->nblock,
+			       g->sum->keeps ? MAP_G_KEEPS : 0};
 	uint32_t group = w->sect[MAP_GROUPS].n / sizeof(mg);
 
 	for (uint32_t b = 0; b < g->nblock; b++) {

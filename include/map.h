@@ -24,7 +24,7 @@
 #include "sem.h"
 
 #define MAP_MAGIC 0x31304d5450545000ull
-#define MAP_VERSION 15 /* of format and analysis together: part of the cache key */
+#define MAP_VERSION 16 /* of format and analysis together: part of the cache key */
 
 enum map_section {
 	MAP_COPY, /* bytes: instrumented text */
@@ -134,8 +134,9 @@ struct map_group {
 	uint32_t name; /* symbol, offset in MAP_STRINGS; 0 if none */
 	uint32_t block_first, nblocks; /* these are the group's, in MAP_BLOCKS; in memory they need not be
 	                        neighbours. The other way round: map_block.group */
-	uint32_t frame_flags; /* 0 */
+	uint32_t flags; /* MAP_G_* */
 };
+enum { MAP_G_KEEPS = 1 }; /* returns with the log pointer in r15: to its own callers only */
 
 struct map_block {
 	uint32_t vaddr;
@@ -196,6 +197,8 @@ enum {
                                                 (SF ZF AF PF CF), bit 0 = OF */
 	,
 	MAP_X_STUB = 4 /* not at an original instruction boundary of its own: entry glue */,
+	/* vaddr's own copy begins here: what it does and logs. Not for one without a copy (endbr64) */
+	MAP_X_START = 16,
 	MAP_X_TARGET = 8 /* next original instruction: at tcb.target, a run-time address (vaddr is AN_NONE);
                            the return address of an emulated call has been pushed */
 };

@@ -97,7 +97,7 @@ struct run_signal {
 };
 /* Where control goes on: right before what the copy of instruction rip does and logs. What stands between it and the
  * instruction before has an address map entry for rip, too, and is passed over: logs of that one, and at a
- * block's start the logs there. In the copy of rip's block that is the last entry for rip before its own. */
+ * block's start the logs there. The address map says where that is: MAP_X_START. */
 struct run_resume {
 	uint64_t frame; /* of the signal that ends, 0 if none does */
 	uint64_t rip, rflags;

@@ -291,7 +291,7 @@ static void salvage(struct collect *c, struct cproc *p, int kind, bool alive)
 			lp = __atomic_load_n(&ring_tcb(h, i)->lp, __ATOMIC_ACQUIRE);
 			n = lp - (h->base + ring_chunk_off(h->nthreads, h->nchunks, chunk)) -
 			    ring_desc(h, chunk)->start;
-			if (n > RUN_CHUNK_SIZE + RUN_CHUNK_SLACK)
+			if (n > RING_BYTES)
 				n = 0;
 			if (p->state == RING_STOP && th->uid == p->p->stop_uid &&
 			    p->p->extra <= RUN_CHUNK_SLACK)

@@ -166,7 +166,7 @@ static void take(struct collect *c, uint32_t chunk, const struct ring_desc *d, i
 	uint32_t ncut = d->ncut < RING_CUTS ? d->ncut : RING_CUTS;
 
 	/* of nobody; or found in its thread's hands, too, when it had been handed over */
-	if (!t || d->first != t->taken || d->start + (uint64_t)d->bytes > RUN_CHUNK_SIZE + RUN_CHUNK_SLACK)
+	if (!t || d->first != t->taken || d->start + (uint64_t)d->bytes > RING_BYTES)
 		return;
 	t->taken += d->bytes;
 	pthread_mutex_lock(&work.lock);
@@ -224,7 +224,11 @@ bool work_drain(struct collect *c)
 void work_left(struct collect *c, uint32_t chunk, uint64_t bytes, int kind)
 {
 	struct ring_desc d = *ring_desc(c->ring, chunk);
+	const struct run_cut *cut = ring_cuts(c->ring, chunk);
 
+	/* a process may be killed between writing a cut and moving its log pointer there */
+	while (d.ncut && d.ncut <= RING_CUTS && (uint64_t)cut[d.ncut - 1].at + cut[d.ncut - 1].bytes > bytes)
+		d.ncut--;
 	d.bytes = (uint32_t)bytes;
 	d.tsc_close = d.tsc_open;
 	take(c, chunk, &d, kind);

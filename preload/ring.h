@@ -154,6 +154,8 @@ static inline uint8_t *ring_chunk(struct ring_head *h, uint32_t i)
 
 /* cuts of the chunk, behind all that the thread may write of its stream */
 #define RING_CUTS 1024
+/* a chunk's bytes, at most: the slack, and what the runtime writes without looking (events, marks) */
+#define RING_BYTES (RUN_CHUNK_SIZE + 2 * RUN_CHUNK_SLACK - RING_CUTS * sizeof(struct run_cut))
 static inline struct run_cut *ring_cuts(struct ring_head *h, uint32_t i)
 {
 	return (struct run_cut *)(ring_chunk(h, i) + RUN_CHUNK_SIZE + 2 * RUN_CHUNK_SLACK);

@@ -6,7 +6,7 @@
  *          ├─▶ rt_ring ─▶ rt_spawn   shared memory, ptrace-collect
  *          ├─▶ rt_mod ─▶ rt_elf, rt_map (─▶ rt_spawn: ptrace-analyze), rt_copy, rt_place, rt_apply
  *          └─▶ rt_start              start.bin
- *   rt_entry.S ─▶ rt_hook (system calls), rt_ring (full chunk), rt_sig ─▶ rt_xlat
+ *   rt_entry.S ─▶ rt_hook (system calls), rt_ring (full chunk), rt_sig ─▶ rt_xlat, rt_sigframe
  *                    all ─▶ rt_stop  clean stop
  */
 #ifndef RT_H
@@ -42,7 +42,11 @@ struct rt_ksig {
 struct rt_sigview {
 	struct rt_ksig act; /* what the program installed */
 	uint32_t ours; /* the kernel has the runtime's handler instead */
+	struct rt_ksig
+		last; /* the last one with a handler: another thread may have been given it meanwhile */
 };
+
+struct rt_frames; /* rt_sigframe.c: what handlers interrupted */
 
 /* One page of the ring. */
 struct rt_tcb {
@@ -58,7 +62,8 @@ struct rt_tcb {
 			uint64_t chunk; /* where its part of the current chunk begins */
 			uint64_t lp0; /* log pointer at entry of the last slow system call */
 			struct rt_sigview *sig; /* [65]; a vfork child has a copy, as the kernel has */
-			struct rt_sigview *sig_own; /* in its private memory */
+			struct rt_sigview *sig_own; /* in its private memory, as are: */
+			struct rt_frames *frames; /* NULL: no signal yet */
 		};
 		uint8_t room[RING_THREAD_OFF];
 	};
@@ -115,6 +120,10 @@ struct rt {
 	uint64_t stack_lo, stack_hi; /* the first thread's stack */
 	struct rt_module *mod;
 	uint32_t nmod, nindex;
+	struct {
+		uint32_t module, vaddr;
+	} seen[16]; /* unexpected entries of this image */
+	uint32_t nseen;
 	uint32_t next_id; /* behind the mark ids given last */
 	struct rt_sigview sig[65];
 };
@@ -227,6 +236,7 @@ uint32_t rt_mod_unmap(uint64_t addr, uint64_t size, uint32_t *index, uint32_t ma
 bool rt_mod_text(uint64_t addr, uint64_t size); /* touches patched text */
 struct rt_module *rt_mod_at(uint64_t addr); /* original span */
 struct rt_module *rt_mod_at_copy(uint64_t addr);
+struct rt_module *rt_mod_traced(uint64_t addr); /* addr is in original text that was relocated */
 
 /* rt_ring.c */
 int rt_ring_open(void);
@@ -243,6 +253,11 @@ int rt_ring_message(uint32_t kind, const void *p, uint32_t n); /* kind: enum rin
 void rt_mark(struct rt_tcb *t, uint32_t kind, uint32_t id, uint64_t arg);
 void rt_log(struct rt_tcb *t, const void *from, uint64_t n);
 int rt_chunk_full(struct rt_tcb *t);
+/* 0: at tcb.lp, maybe in another chunk now, is room for a cut and some KiB; else enum run_stop: stop */
+uint32_t rt_ring_room(struct rt_tcb *t);
+void rt_event(struct rt_tcb *t, uint32_t ev, uint64_t arg, const void *p, uint32_t n); /* p: n bytes follow */
+void rt_cut(struct rt_tcb *t, uint64_t at, uint32_t bytes); /* at: address in the current chunk */
+void rt_cut_undo(struct rt_tcb *t);
 
 /* rt_thread.c */
 struct ring_proc *rt_proc(const struct rt_tcb *t);
@@ -251,6 +266,7 @@ struct rt_tcb *rt_thread_new(struct rt_tcb *t, uint32_t how);
 void rt_thread_drop(struct rt_tcb *t);
 uint32_t rt_thread_end(struct rt_tcb *t);
 void rt_born(struct rt_tcb *t);
+uint64_t rt_stack_size(uint64_t rsp); /* bytes from there on that may hold callers' frames */
 
 /* rt_start.c */
 int rt_start_write(const uint64_t *regs);
@@ -258,6 +274,8 @@ int rt_start_write(const uint64_t *regs);
 /* rt_stop.c */
 bool rt_stop_here(struct rt_tcb *t, uint32_t reason);
 void rt_stop(struct rt_tcb *t, uint32_t reason, const struct run_stop_state *st);
+/* as rt_stop_here, at a place that st describes */
+bool rt_stop_at(struct rt_tcb *t, uint32_t reason, const struct run_stop_state *st);
 int rt_stop_leave(struct rt_tcb *t, uint32_t reason, uint64_t rip);
 
 /* rt_xlat.c: the program's state from the state at an interruption. *st->rip etc. filled */
@@ -269,10 +287,41 @@ struct rt_where {
 };
 void rt_xlat(struct rt_tcb *t, uint64_t *gpr, uint64_t rip, uint64_t *rflags, struct rt_where *w);
 uint64_t rt_rflags(uint64_t rflags, uint64_t lahf);
+/* Where in the copy execution can go on with instruction vaddr: the offset and what to borrow. false: nowhere */
+struct rt_spot {
+	uint64_t copy_off;
+	uint32_t off; /* what the log pointer is behind the stream's position */
+	uint8_t r15_reg; /* holds the program's r15; its own value is in tcb.spill[spill]. 0xff: none */
+	uint8_t spill;
+	bool keeps; /* MAP_G_KEEPS: only for who was called by traced code */
+};
+bool rt_xlat_to(const struct rt_module *m, uint32_t vaddr, struct rt_spot *s);
+bool rt_xlat_patched(const struct rt_module *m, uint32_t vaddr);
+
+/* rt_sigframe.c: handlers within the trace */
+struct rt_intr { /* where a signal found the thread */
+	uint64_t gpr[16], rflags; /* the program's registers; the next instruction is w.rip */
+	struct rt_where w;
+	uint64_t raw[16], raw_rip, raw_flags; /* to go on with as if nothing had happened */
+	bool lp_in_r15; /* of raw */
+	uint64_t lp; /* log pointer; w.off bytes from there on are stored */
+};
+void rt_frames_copy(struct rt_tcb *to, const struct rt_tcb *from);
+uint32_t rt_frame_enter(struct rt_tcb *t, int sig, uint64_t uc,
+			const struct rt_intr *in); /* as rt_ring_room */
+int rt_sigreturn(struct rt_tcb *t);
+/* goes on at a ucontext's rip with its registers: what is needed to do so is put into it. Where nobody was
+ * expected. false: it cannot be */
+bool rt_enter(struct rt_tcb *t, uint64_t *uc);
+void rt_enter_anyway(struct rt_tcb *t, uint64_t *uc); /* the log is thrown away */
 
 /* rt_sig.c */
+struct rt_go { /* what rt_signal() wants: */
+	uint64_t handler; /* 0: sigreturn to what is in the ucontext. 1: into the program's handler */
+	uint64_t traced; /* which is at tcb.target, mask in tcb.sv; else in rt_out */
+};
+extern const uint8_t rt_uc_word[16]; /* registers, hardware order, in a ucontext of eight-byte words */
 int rt_sig_init(void);
-bool rt_sig_handled(void);
 void rt_sig_restore(struct rt_sigview *sig);
 long rt_sig_action(struct rt_tcb *t, long sig, uint64_t act, uint64_t old, uint64_t size);
 
@@ -280,6 +329,7 @@ long rt_sig_action(struct rt_tcb *t, long sig, uint64_t act, uint64_t old, uint6
 int rt_syscall(struct rt_tcb *t);
 void rt_result(const struct rt_tcb *t, uint64_t *gpr, uint64_t r); /* registers after a call */
 int rt_syscall_post(struct rt_tcb *t);
+void rt_syscall_undo(struct rt_tcb *t, bool real); /* a call that will be made over again; real: RT_DO_REAL */
 
 /* rt_seccomp.c: prctl or seccomp of the program; *done: made, with this result. An exec that must not be traced */
 long rt_seccomp(const struct rt_tcb *t, bool *done);
@@ -288,9 +338,11 @@ void rt_exec_alone(struct rt_tcb *t);
 /* rt_entry.S */
 long rt_call(const uint64_t *gpr, uint64_t nr); /* a call of the program, executed for it */
 extern char rt_clone_after[], rt_exit_after[], rt_call_after[];
-extern char rt_full_entry[], rt_full_saved[], rt_full_end[];
-extern char rt_sys_entry[], rt_sys_nr[], rt_sys_flags[], rt_sys_after[], rt_sys_end[];
+extern char rt_full_entry[], rt_full_regs[], rt_full_saved[], rt_full_end[];
+extern char rt_sys_entry[], rt_sys_nr[], rt_sys_flags[], rt_sys_call[], rt_sys_after[], rt_sys_logged[],
+	rt_sys_end[];
 extern char rt_slow_entry[], rt_slow_saved[], rt_real_after[], rt_real_done[], rt_finish[], rt_finish_end[];
+extern char rt_sig_open[], rt_sig_open_end[];
 extern char rt_text_lo[], rt_text_hi[];
 extern char rt_sig_entry[], rt_restorer[], rt_stack_top[];
 

@@ -11,7 +11,8 @@
  *                                                     ├─▶ rt_clone: the same; a child ─▶ rt_born() ─▶ rt_finish
  *                                                     ├─▶ rt_exit
  *                                                     └─▶ rt_leave ─▶ original text
- *   kernel ──▶ rt_sig_entry ──▶ rt_signal() ──▶ the program's handler, or back through sigreturn
+ *   kernel ──▶ rt_sig_entry ──▶ rt_signal() ─┬─▶ rt_sig_open ─▶ the program's handler
+ *                                            └─▶ sigreturn: back to where it was
  *
  * A signal may arrive between any two instructions while the program's mask is in force.
  * Therefore rsp is the program's at all those places, no memory of its stack is touched, and
@@ -156,6 +157,7 @@ label rt_ctor
 label rt_full_entry
 	mov %r15, %gs:T_LP
 	save_all
+label rt_full_regs
 	lahf
 	seto %al
 	mov %rax, SV(R_FLAGS)
@@ -187,6 +189,7 @@ label rt_sys_flags
 	add $0x7f, %al
 	sahf
 	mov %rcx, %rax
+label rt_sys_call
 	syscall
 label rt_sys_after
 	/* no flag changes from here on: the kernel returns the program's, and r11 is a copy of them */
@@ -195,6 +198,7 @@ label rt_sys_after
 	mov %ecx, (%r15)
 	mov %rax, 4(%r15)
 	lea 12(%r15), %r15
+label rt_sys_logged
 	mov %gs:T_TARGET, %rcx
 	jmp *%gs:T_RESUME
 label rt_sys_end
@@ -306,26 +310,63 @@ label rt_leave
 	mov OUT(R_RAX), %rax
 	jmp *OUT(R_RIP)
 
-/* Installed with every signal in its mask, so it never nests. The handler that is jumped to
- * finds the frame, the registers and the stack as the kernel made them. */
+/* Installed with every signal in its mask, so it never nests, and no C code of ours can be using the thread's
+ * stack. The handler is entered as the kernel would have: its frame is the kernel's, its registers but
+ * for the arguments and rax are the interrupted ones, of which rt_signal() has made the program's. */
 label rt_sig_entry
 	mov %rsp, %rax
-	lea rt_sigstack_top(%rip), %rsp
+	mov %gs:T_STACK, %rsp
 	push %rax
-	push %rdi
-	push %rsi
 	push %rdx
 	call rt_signal
-	pop %rdx
-	pop %rsi
-	pop %rdi
-	pop %rsp
+	pop %rbx
 	test %rax, %rax
 	jz 6f
-	mov %rax, %r11
-	xor %eax, %eax
-	jmp *%r11
-6:	ret
+	pushq UC_EFLAGS(%rbx)
+	andl $~0x10500, (%rsp)		/* RF, DF, TF */
+	popfq				/* no flag changes from here on */
+	mov UC_R8(%rbx), %r8
+	mov UC_R9(%rbx), %r9
+	mov UC_R12(%rbx), %r12
+	mov UC_R13(%rbx), %r13
+	mov UC_R14(%rbx), %r14
+	mov UC_R15(%rbx), %r15
+	mov UC_RBP(%rbx), %rbp
+	pop %rsp
+	mov UC_RBX(%rbx), %rbx
+	mov $NR_RT_SIGPROCMASK, %eax
+	mov $SIG_SETMASK, %edi
+	mov $8, %r10d
+	lea OUT(R_MASK), %rsi
+	mov %rdx, %rcx
+	mov $0, %edx
+	jrcxz 7f
+	mov %gs:T_SELF, %rsi
+	lea T_SV + R_MASK(%rsi), %rsi
+	syscall
+	/* here a signal may come: in_window() in rt_sig.c */
+label rt_sig_open
+	mov 8 + UC_R10(%rsp), %r10
+	mov 8 + UC_R11(%rsp), %r11
+	mov 8 + UC_RCX(%rsp), %rcx
+	lea 8(%rsp), %rdx
+	lea 8 + UC_SIZE(%rsp), %rsi
+	mov (%rsi), %edi		/* si_signo */
+	mov $0, %eax
+	jmp *%gs:T_TARGET
+label rt_sig_open_end
+6:	mov %rbx, %rsp
+	mov $15, %eax			/* rt_sigreturn */
+	syscall
+7:	syscall				/* tracing has stopped: nothing depends on gs */
+	mov 8 + UC_R10(%rsp), %r10
+	mov 8 + UC_R11(%rsp), %r11
+	mov 8 + UC_RCX(%rsp), %rcx
+	lea 8(%rsp), %rdx
+	lea 8 + UC_SIZE(%rsp), %rsi
+	mov (%rsi), %edi
+	mov $0, %eax
+	jmp *OUT(R_RIP)
 
 label rt_restorer
 	mov $15, %eax		/* rt_sigreturn */
@@ -342,9 +383,6 @@ rt_ctor_regs:
 	.skip 0x100
 	.skip 65536
 label rt_stack_top
-	.skip 64
-	.skip 32768
-rt_sigstack_top:
 	.skip 64
 	.hidden rt_out, rt_special
 	.hidden rt_init, rt_chunk_full, rt_syscall, rt_syscall_post, rt_born, rt_signal

@@ -17,7 +17,7 @@ const uint8_t rt_special[RT_NSYS] = {
 	[__NR_pkey_mprotect] = 1, [__NR_rt_sigaction] = 1, [__NR_clone] = 1,	  [CLONE3_NR] = 1,
 	[__NR_fork] = 1,	  [__NR_vfork] = 1,	   [__NR_execve] = 1,	  [__NR_execveat] = 1,
 	[__NR_exit] = 1,	  [__NR_exit_group] = 1,   [__NR_arch_prctl] = 1, [__NR_seccomp] = 1,
-	[__NR_prctl] = 1,
+	[__NR_prctl] = 1,	  [__NR_rt_sigreturn] = 1,
 };
 
 static long call(const struct rt_tcb *t)
@@ -182,8 +182,6 @@ static int do_clone(struct rt_tcb *t)
 		how = RUN_START_FORK;
 	else if (!(flags & CLONE_THREAD))
 		how = flags & CLONE_VFORK ? RUN_START_VFORK : RUN_START_VM;
-	if (!how && rt_sig_handled())
-		return stop_before(t, RUN_STOP_THREAD); /* a signal stops the trace, which takes one thread */
 	t->child = rt_thread_new(t, how);
 	if (!t->child)
 		return finish(t, -EAGAIN); /* as when the kernel has no room for more */
@@ -277,6 +275,8 @@ int rt_syscall(struct rt_tcb *t)
 		return do_exec(t);
 	case __NR_arch_prctl:
 		return do_arch_prctl(t);
+	case __NR_rt_sigreturn:
+		return rt_sigreturn(t);
 	case __NR_clone:
 	case CLONE3_NR:
 	case __NR_fork:
@@ -301,16 +301,32 @@ static void after_clone(struct rt_tcb *t, long r)
 	t->child = NULL;
 }
 
+static void no_exec(struct rt_tcb *t)
+{
+	uint32_t exec = RING_EXEC;
+
+	if (t->sv.nr == __NR_execve || t->sv.nr == __NR_execveat)
+		__atomic_compare_exchange_n(&rt_proc(t)->state, &exec, RING_RUN, false, __ATOMIC_RELEASE,
+					    __ATOMIC_RELAXED);
+}
+
+/* what rt_syscall() did for a call that a signal came before */
+void rt_syscall_undo(struct rt_tcb *t, bool real)
+{
+	if (!real)
+		return;
+	t->t.lp = t->lp0;
+	no_exec(t);
+}
+
 /* after a call that was executed by the assembly, its result in the saved rax */
 int rt_syscall_post(struct rt_tcb *t)
 {
 	long r = t->sv.gpr[RAX];
-	uint32_t exec = RING_EXEC;
 
 	if (t->child)
 		after_clone(t, r);
-	else if (t->sv.nr == __NR_execve || t->sv.nr == __NR_execveat)
-		__atomic_compare_exchange_n(&rt_proc(t)->state, &exec, RING_RUN, false, __ATOMIC_RELEASE,
-					    __ATOMIC_RELAXED);
+	else
+		no_exec(t);
 	return finish(t, r);
 }

@@ -227,6 +227,14 @@ void rt_map_avoid(const struct rt_module *m, uint32_t vaddr)
 	struct rt_str l = rt_str(line, sizeof(line));
 	long fd;
 
+	/* once: twice on the list means that being on it did not help (analyzer/avoid.c) */
+	for (uint32_t i = 0; i < rt.nseen; i++)
+		if (rt.seen[i].module == m->index && rt.seen[i].vaddr == vaddr)
+			return;
+	if (rt.nseen == sizeof(rt.seen) / sizeof(rt.seen[0]))
+		return; /* another run */
+	rt.seen[rt.nseen].module = m->index;
+	rt.seen[rt.nseen++].vaddr = vaddr;
 	if (!cache_path(m, path) || !avoid_path(avoid, path))
 		return;
 	rt_putx(&l, vaddr, 8);

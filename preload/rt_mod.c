@@ -336,6 +336,26 @@ struct rt_module *rt_mod_at(uint64_t addr)
 	return NULL;
 }
 
+struct rt_module *rt_mod_traced(uint64_t addr)
+{
+	struct rt_module *m = rt_mod_at(addr);
+	const struct map_range *r;
+	uint64_t lo = 0, hi, n;
+
+	if (!m || m->kind != 1 || !m->patched)
+		return NULL;
+	r = rt_map_sect(m->map, MAP_RANGES, &n, sizeof(*r));
+	for (hi = n; lo < hi;) {
+		uint64_t mid = lo + (hi - lo) / 2;
+
+		if (m->bias + r[mid].end <= addr)
+			lo = mid + 1;
+		else
+			hi = mid;
+	}
+	return lo < n && addr >= m->bias + r[lo].start ? m : NULL;
+}
+
 struct rt_module *rt_mod_at_copy(uint64_t addr)
 {
 	for (uint32_t i = 0; i < rt.nmod; i++)

@@ -43,6 +43,28 @@
 #define R_R14 0x70
 #define R_R15 0x78
 
+/* the kernel's struct ucontext (arch/x86/include/uapi/asm/sigcontext.h), bytes; behind it in the frame: siginfo */
+#define UC_R8 40
+#define UC_R9 48
+#define UC_R10 56
+#define UC_R11 64
+#define UC_R12 72
+#define UC_R13 80
+#define UC_R14 88
+#define UC_R15 96
+#define UC_RDI 104
+#define UC_RSI 112
+#define UC_RBP 120
+#define UC_RBX 128
+#define UC_RDX 136
+#define UC_RAX 144
+#define UC_RCX 152
+#define UC_RSP 160
+#define UC_RIP 168
+#define UC_EFLAGS 176
+#define UC_SIGMASK 296
+#define UC_SIZE 304
+
 /* what the C side of the system call hook tells the assembly to do */
 #define RT_DO_FINISH 0 /* all done, the result is in the saved rax */
 #define RT_DO_REAL 1 /* execute the call with the program's own registers and mask */

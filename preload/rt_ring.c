@@ -9,6 +9,8 @@
  */
 #include "rt.h"
 
+_Static_assert(UC_RIP == 21 * 8 && UC_EFLAGS == 22 * 8 && UC_SIGMASK == 37 * 8, "eight-byte words");
+
 #define SPINS 2000
 #define MANY 64 /* threads, from where on each gets small chunks only */
 #define SMALL (64u << 10)
@@ -18,6 +20,8 @@ static uint32_t chunk_of(uint64_t at) /* index of the chunk that holds this addr
 	return (uint32_t)((at - (uint64_t)ring_chunk(rt.ring, 0)) / RUN_CHUNK_SPAN);
 }
 
+/* A region's log pointer may lie before its chunk by what map_xlat.off says: there is something of ours before
+ * the first chunk, too. */
 bool rt_in_ring(uint64_t addr)
 {
 	return rt.ring &&
@@ -292,6 +296,13 @@ static int next_chunk(struct rt_tcb *t)
 	return RUN_STOP_COLLECTOR;
 }
 
+uint32_t rt_ring_room(struct rt_tcb *t)
+{
+	if (!(t->t.lp >> RUN_CHUNK_FULL_BIT & 1) && rt_chunk_desc(t)->ncut < RING_CUTS)
+		return 0;
+	return (uint32_t)next_chunk(t);
+}
+
 /* the chunk is full: 0 to go on at tcb.resume with a new log pointer, RT_DO_LEAVE */
 int rt_chunk_full(struct rt_tcb *t)
 {
@@ -319,6 +330,31 @@ void rt_mark(struct rt_tcb *t, uint32_t kind, uint32_t id, uint64_t arg)
 	memcpy(p, &word, 4);
 	memcpy(p + 4, &arg, 8);
 	t->t.lp += 12;
+}
+
+/* whole before the log pointer is behind it: a killed process leaves nothing half said */
+void rt_event(struct rt_tcb *t, uint32_t ev, uint64_t arg, const void *p, uint32_t n)
+{
+	uint8_t *at = (uint8_t *)t->t.lp;
+	uint32_t word = RUN_MARK_EVENT | ev << RUN_MARK_ID_SHIFT;
+
+	memcpy(at, &word, 4);
+	memcpy(at + 4, &arg, 8);
+	memcpy(at + 12, p, n);
+	__atomic_store_n(&t->t.lp, (uint64_t)at + 12 + n, __ATOMIC_RELEASE);
+}
+
+void rt_cut(struct rt_tcb *t, uint64_t at, uint32_t bytes)
+{
+	struct ring_desc *d = rt_chunk_desc(t);
+
+	ring_cuts(rt.ring, t->th.chunk)[d->ncut] = (struct run_cut){(uint32_t)(at - t->chunk), bytes};
+	__atomic_store_n(&d->ncut, d->ncut + 1, __ATOMIC_RELEASE);
+}
+
+void rt_cut_undo(struct rt_tcb *t)
+{
+	rt_chunk_desc(t)->ncut--;
 }
 
 /* n bytes into the stream, over as many chunks as it takes */

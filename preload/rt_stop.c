@@ -44,13 +44,18 @@ bool rt_stop_here(struct rt_tcb *t, uint32_t reason)
 {
 	struct run_stop_state st;
 
-	if (!t->vm && !rt.shared && rt_proc(t)->nlive == 1)
-		return true;
 	memset(&st, 0, sizeof(st));
 	memcpy(st.gpr, t->sv.gpr, sizeof(st.gpr));
 	st.where = RUN_STOP_IN_HOOK;
 	st.rip = t->t.target;
-	stop(t, reason, &st);
+	return rt_stop_at(t, reason, &st);
+}
+
+bool rt_stop_at(struct rt_tcb *t, uint32_t reason, const struct run_stop_state *st)
+{
+	if (!t->vm && !rt.shared && rt_proc(t)->nlive == 1)
+		return true;
+	stop(t, reason, st);
 	return false;
 }
 

@@ -185,6 +185,8 @@ struct rt_tcb *rt_thread_new(struct rt_tcb *t, uint32_t how)
 	c->t.resume = t->t.resume;
 	c->t.target = t->t.target;
 	c->sv = t->sv;
+	if (how)
+		rt_frames_copy(c, t);
 	c->parent_rsp = t->sv.gpr[RSP];
 	return c;
 }
@@ -194,7 +196,7 @@ struct rt_tcb *rt_thread_new(struct rt_tcb *t, uint32_t how)
 /* How much of the stack, from rsp on, may hold callers' frames: what can be read. Behind a thread's stack another's
  * guard page may follow, so the kernel is asked for a byte of each page; where it may not be asked (a filter of
  * system calls), this page is all that is known. */
-static uint64_t stack_size(uint64_t rsp)
+uint64_t rt_stack_size(uint64_t rsp)
 {
 	uint64_t page = rsp & ~(RT_PAGE - 1);
 	struct {
@@ -229,7 +231,7 @@ static void log_start(struct rt_tcb *t)
 	s.modules = t->born ? rt_proc(t)->nmodules : rt.nindex;
 	if (t->sv.gpr[RSP] == t->parent_rsp) {
 		s.stack = t->sv.gpr[RSP];
-		s.stack_size = stack_size(s.stack);
+		s.stack_size = rt_stack_size(s.stack);
 	}
 	rt_mark(t, RUN_MARK_EVENT, RUN_EV_START, sizeof(s) + s.stack_size);
 	rt_log(t, &s, sizeof(s));

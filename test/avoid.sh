@@ -1,7 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
 # Code entered where the analysis expects nobody (avoid.S), or at a function whose callers were all known
-# (keep.S): the program must not notice, the trace stops there, says so, and the next run knows the place.
+# (keep.S): the program must not notice, the next run knows the place. The trace goes on in the first case; in
+# the second it stops there and says so.
 #
 # usage: test/avoid.sh [BUILD]
 set -u
@@ -20,20 +21,20 @@ traced() { # PROGRAM OUTPUT DIR
 	[ "$(cat "$tmp/out")" = "$2" ] || fail "$1, $3: output '$(cat "$tmp/out")'"
 	"$build/ptrace-decode" "$tmp/$1.$3" --format=null > /dev/null 2> "$tmp/decode"
 }
-twice() { # PROGRAM OUTPUT
+twice() { # PROGRAM OUTPUT PLACES [STOPS]
 	traced "$1" "$2" first
 	r=$?
-	[ $r -eq 1 ] || fail "$1: the first run decodes with status $r, expected 1: $(tail -1 "$tmp/decode")"
-	grep -q "code was entered" "$tmp/decode" || fail "$1: the decoder says: $(tail -1 "$tmp/decode")"
+	[ $r -eq "$(($# > 3))" ] || fail "$1: the first run decodes with status $r: $(tail -1 "$tmp/decode")"
+	[ $r -eq 0 ] || grep -q "code was entered" "$tmp/decode" || fail "$1: the decoder says: $(tail -1 "$tmp/decode")"
 	avoid=$(ls -t "$tmp"/cache/ptrace/*.avoid | head -1)
-	[ "$(wc -l < "$avoid")" -eq 1 ] || fail "$1: no avoid list"
+	[ "$(sort -u "$avoid" | wc -l)" -eq "$3" ] || fail "$1: avoid list: $(cat "$avoid")"
 	traced "$1" "$2" second || fail "$1: the second run stops too: $(tail -1 "$tmp/decode")"
 	BUILD=$build E2E_MAPS=$tmp/cache test/e2e.sh --one "$tmp/$1" > "$tmp/e2e" || fail "$(tail -2 "$tmp/e2e")"
 	grep -q "opaque=0 " "$tmp/e2e" || fail "$1: opaque code ran: $(tail -2 "$tmp/e2e")"
 }
 
-twice keep "keep 230"
-twice avoid "avoid 63"
+twice keep "keep 230" 1 stops
+twice avoid "avoid 63" 1
 
 # an entry in vain: the group stays as it is
 again=$(cat "$avoid")
@@ -45,4 +46,4 @@ grep -q "opaque=0 " "$tmp/e2e" && fail "the group is relocated still"
 echo "not hexadecimal" >> "$avoid"
 "$build/ptrace-analyze" --avoid="$avoid" -o "$tmp/map" "$tmp/avoid" 2> "$tmp/err" && fail "a bad list is accepted"
 grep -q "line 3 is no address" "$tmp/err" || fail "a bad list: $(cat "$tmp/err")"
-echo "ok: stopped once, then traced"
+echo "ok: seen once, then known"

@@ -1,20 +1,35 @@
 /* SPDX-License-Identifier: MIT
  *
- * step_sig.c - runs a program and sends it a signal after exactly N instructions
+ * step_sig.c - runs a program and sends it signals at chosen instructions
  *
  * usage: step_sig N PROG ARGS...
+ *        step_sig every PROG ARGS...
  *
- * Counting begins when the program gets a SIGURG, which is kept from it; N = 0 sends nothing. Exit
- * status: the program's, or 100 if a second SIGURG came first, 101 for what should not happen.
+ * Counting begins when the program gets a SIGURG, which is kept from it, and ends with the next. N: a
+ * SIGUSR1 after exactly N instructions; N = 0 sends nothing. every: a SIGUSR1 at every instruction (four times
+ * at most) at which the program has it open, its own or the tracer's, but for those of the handler, which runs freely to its
+ * sigreturn; and at every 16th of them a SIGUSR2 at the first instruction of the way into that handler at which
+ * that is open. Exit status: the program's, or 100 if a second SIGURG came before N, 101 for what
+ * should not happen. every: says how many signals were sent on file descriptor 3.
  */
 #define _GNU_SOURCE
+#include <elf.h>
 #include <signal.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/personality.h>
 #include <sys/ptrace.h>
+#include <sys/syscall.h>
+#include <sys/user.h>
 #include <sys/wait.h>
 #include <unistd.h>
+
+#define SYSCALL_STOP (SIGTRAP | 0x80)
+#define NR_SIGRETURN 15
+
+static int urgent; /* a SIGURG came */
 
 static int stop(pid_t p, int request, int sig)
 {
@@ -24,6 +39,7 @@ static int stop(pid_t p, int request, int sig)
 		perror("step_sig");
 		exit(101);
 	}
+	urgent |= WIFSTOPPED(st) && WSTOPSIG(st) == SIGURG;
 	return st;
 }
 
@@ -35,14 +51,135 @@ static int finish(pid_t p, int st)
 	return WIFEXITED(st) ? WEXITSTATUS(st) : 101;
 }
 
+static int after(pid_t p, int st, long n)
+{
+	for (long i = 0; i < n && WIFSTOPPED(st); i++) {
+		st = stop(p, PTRACE_SINGLESTEP, 0);
+		if (WIFSTOPPED(st) && WSTOPSIG(st) == SIGURG) {
+			finish(p, st);
+			return 100;
+		}
+	}
+	if (n && WIFSTOPPED(st))
+		st = stop(p, PTRACE_CONT, SIGUSR1);
+	return finish(p, st);
+}
+
+static int open_for(pid_t p, int sig)
+{
+	uint64_t mask = 0;
+
+	if (ptrace(PTRACE_GETSIGMASK, p, 8l, &mask)) {
+		perror("step_sig: PTRACE_GETSIGMASK");
+		exit(101);
+	}
+	return !(mask & 1ull << (sig - 1));
+}
+
+static int signal_of(int st)
+{
+	return WIFSTOPPED(st) && WSTOPSIG(st) != SIGTRAP && WSTOPSIG(st) != SYSCALL_STOP ? WSTOPSIG(st) : 0;
+}
+
+/* lets the program run until as many sigreturns have been made as there are handlers to leave */
+static int leave(pid_t p, int st, int handlers)
+{
+	struct user_regs_struct r;
+	int inside = 0;
+
+	while (handlers && WIFSTOPPED(st)) {
+		st = stop(p, PTRACE_SYSCALL, signal_of(st));
+		if (!WIFSTOPPED(st) || WSTOPSIG(st) != SYSCALL_STOP || ptrace(PTRACE_GETREGS, p, NULL, &r))
+			continue;
+		if (!inside && r.rax == (uint64_t)-38 && r.orig_rax == NR_SIGRETURN) { /* at its entry */
+			inside = 1;
+		} else if (inside) {
+			inside = 0;
+			handlers--;
+		}
+	}
+	return st;
+}
+
+/* a SIGUSR2 n instructions behind the first one at which it is open on the way into a handler */
+static int into(pid_t p, int st, long n)
+{
+	if (!n) {
+		syscall(SYS_tgkill, p, p, SIGUSR2);
+		return st;
+	}
+	while (WIFSTOPPED(st) && !open_for(p, SIGUSR2))
+		st = stop(p, PTRACE_SYSCALL, signal_of(st));
+	while (n-- &&
+	       WIFSTOPPED(st)) /* behind a system call or at a handler's entry no signal can be put in */
+		st = stop(p, PTRACE_SINGLESTEP, signal_of(st));
+	return stop(p, PTRACE_SINGLESTEP, SIGUSR2);
+}
+
+/* A few for each instruction: the tracer's system call hook begins anew when a signal comes before the call. */
+static int enough(pid_t p)
+{
+	static struct {
+		uint64_t rip;
+		int n;
+	} seen[1 << 14];
+	struct user_regs_struct r;
+	uint64_t i;
+
+	if (ptrace(PTRACE_GETREGS, p, NULL, &r))
+		return 1;
+	for (i = r.rip; seen[i % (1 << 14)].n && seen[i % (1 << 14)].rip != r.rip; i++)
+		;
+	seen[i % (1 << 14)].rip = r.rip;
+	return ++seen[i % (1 << 14)].n > 4;
+}
+
+static int every(pid_t p, int st)
+{
+	long sent = 0, nested = 0, blocked = 0;
+
+	ptrace(PTRACE_SETOPTIONS, p, NULL, PTRACE_O_TRACESYSGOOD);
+	urgent = 0;
+	while (WIFSTOPPED(st) && !urgent) {
+		int handlers = 1;
+
+		if (!open_for(p, SIGUSR1)) {
+			/* Not step by step: the flags that are pushed meanwhile would have the trap flag. Every other
+			 * time a signal waits for the end of this. */
+			int wait = blocked++ & 1;
+
+			if (wait && ++sent)
+				syscall(SYS_tgkill, p, p, SIGUSR1);
+			do
+				st = stop(p, PTRACE_SYSCALL, signal_of(st));
+			while (WIFSTOPPED(st) && !open_for(p, SIGUSR1));
+			st = leave(p, st, wait);
+		} else if (enough(p)) {
+			st = stop(p, PTRACE_SINGLESTEP, signal_of(st));
+		} else {
+			st = stop(p, PTRACE_SINGLESTEP, SIGUSR1);
+			if (++sent % 16 == 0) {
+				st = into(p, st, nested++ % 12);
+				handlers++;
+			}
+			st = leave(p, st, handlers);
+			/* where it was when the signal came: that instruction first */
+			if (WIFSTOPPED(st))
+				st = stop(p, PTRACE_SINGLESTEP, signal_of(st));
+		}
+	}
+	dprintf(3, "%ld %ld\n", sent, nested);
+	return finish(p, st);
+}
+
 int main(int argc, char **argv)
 {
-	long n = argc > 2 ? atol(argv[1]) : -1;
-	int st, r;
+	int all = argc > 2 && !strcmp(argv[1], "every"), st;
+	long n = argc > 2 && !all ? atol(argv[1]) : -1;
 	pid_t p;
 
-	if (n < 0) {
-		fprintf(stderr, "usage: step_sig N PROG ARGS...\n");
+	if (n < 0 && !all) {
+		fprintf(stderr, "usage: step_sig N|every PROG ARGS...\n");
 		return 101;
 	}
 	p = fork();
@@ -56,15 +193,5 @@ int main(int argc, char **argv)
 		return 101;
 	while (WIFSTOPPED(st) && WSTOPSIG(st) != SIGURG)
 		st = stop(p, PTRACE_CONT, WSTOPSIG(st) == SIGTRAP ? 0 : WSTOPSIG(st));
-	for (long i = 0; i < n && WIFSTOPPED(st); i++) {
-		st = stop(p, PTRACE_SINGLESTEP, 0);
-		if (WIFSTOPPED(st) && WSTOPSIG(st) == SIGURG) {
-			finish(p, st);
-			return 100;
-		}
-	}
-	if (n && WIFSTOPPED(st))
-		st = stop(p, PTRACE_CONT, SIGUSR1);
-	r = finish(p, st);
-	return r;
+	return all ? every(p, st) : after(p, st, n);
 }

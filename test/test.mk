@@ -68,7 +68,14 @@ $(B)/test/rt_libc: test/rt_libc.c
 	$(CC) $(CSTD) $(WARN) -O1 -g -Wl,--build-id -o $@ $< -lpthread
 check-programs: $(B)/test/rt_prog $(B)/test/rt_mkmap $(B)/test/rt_libc
 
-# a signal at every instruction of calls through PLTs
+# signals at any time
+SIG := $(patsubst test/sig/%.c,$(B)/test/%,$(wildcard test/sig/*.c))
+$(SIG): $(B)/test/%: test/sig/%.c
+	@mkdir -p $(@D)
+	$(CC) $(CSTD) $(WARN) -O2 -g -o $@ $<
+check-programs: $(SIG)
+
+# a signal at every instruction of what the tracer changes
 $(B)/test/step_prog: test/step_prog.c test/progs/plt_lib.c test/progs/plt_lib.h
 	@mkdir -p $(@D)
 	$(CC) $(CSTD) $(WARN) -O2 -g -fPIC -shared -Wl,-z,now -Wl,-soname,libstep.so -o $(B)/test/libstep.so test/progs/plt_lib.c

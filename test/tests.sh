@@ -22,6 +22,7 @@ run avoid test/avoid.sh "$b"
 run order test/order.sh "$b"
 run forks test/forks.sh "$b"
 run step_sig env B="$b" test/step_sig.sh
+run sig test/sig.sh "$b"
 # every program once, and the variants that differ most
 p=$b/test/progs
 # shellcheck disable=SC2046 # names without spaces

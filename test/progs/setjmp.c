@@ -2,7 +2,6 @@
 // BREAKS: setjmp/longjmp over many frames, back into live loops, and siglongjmp out of a signal handler:
 // returns that no call of the right depth precedes.
 // BUILD: cc -O2
-// STOPS: 1000 a signal
 // VARIANTS: O0 clang cet
 #include <setjmp.h>
 #include <signal.h>

@@ -2,7 +2,6 @@
 // BREAKS: synchronous signals: a fault repaired by the handler, a fault skipped by changing rip in the
 // context, registers changed in it, an alternate stack, nesting.
 // BUILD: cc -O1
-// STOPS: 1000 a signal
 #define _GNU_SOURCE
 #include <signal.h>
 #include <stdio.h>
