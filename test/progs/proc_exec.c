@@ -2,7 +2,6 @@
 // BREAKS: exec of itself, five times in one process: a new image each, with the arguments and the environment
 // it was given, traced as the first was; a script with an interpreter line last.
 // BUILD: cc -O2
-// STOPS_TODAY: handled signals
 // STATUS: 9
 #define _GNU_SOURCE
 #include <fcntl.h>

@@ -2,7 +2,6 @@
 // BREAKS: a program that gives its rights up, with threads (libc sends each a signal for that), and works on,
 // forks, makes threads: it may not write where the run is.
 // BUILD: cc -O2 -pthread
-// STOPS_TODAY: handled signals
 #define _GNU_SOURCE
 #include <grp.h>
 #include <pthread.h>

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
 // BREAKS: system and popen in both directions; a shell that forks a pipeline.
 // BUILD: cc -O2
-// STOPS_TODAY: handled signals
 #include <sys/wait.h>
 
 #include "check.h"
