@@ -64,6 +64,41 @@ static void return_logs(struct pe *e, uint32_t bi)
 	log_needs(e, bi, AT_STUB, &gr->b[bi].need, gr_ret_clobber(gr, call_block(gr, bi)));
 }
 
+#define ROUND 32 /* blocks of a loop that is looked at */
+
+/* From loop head bi control goes nowhere but round and round, without calls: only a signal ends that, and nothing
+ * else would tell in which turn. */
+static bool endless(const struct gr *gr, uint32_t bi)
+{
+	uint32_t seen[ROUND], n = 1;
+
+	if (!(gr->g->block[bi].flags & AN_B_LOOPHEAD))
+		return false;
+	seen[0] = bi;
+	for (uint32_t i = 0; i < n; i++) {
+		const struct an_block *b = &gr->g->block[seen[i]];
+		uint8_t flow = gr_flow(gr, seen[i]);
+		bool two = flow == FLOW_JCC;
+
+		if (flow != FLOW_NEXT && flow != FLOW_JMP && !two)
+			return false;
+		for (int s = 0; s < 2; s++) {
+			uint32_t to = b->succ[s], k = 0;
+
+			if (to == AN_NONE && (two || b->succ[!s] == AN_NONE))
+				return false; /* out of the group */
+			while (k < n && seen[k] != to)
+				k++;
+			if (to == AN_NONE || k < n)
+				continue;
+			if (n == ROUND)
+				return false;
+			seen[n++] = to;
+		}
+	}
+	return true;
+}
+
 static void block(struct pe *e, uint32_t bi)
 {
 	struct gr *gr = e->gr;
@@ -88,6 +123,8 @@ static void block(struct pe *e, uint32_t bi)
 		return_logs(e, bi);
 	}
 	log_needs(e, bi, AT_BLOCK, &n, gr->b[bi].blklog | gr->b[bi].blkforce);
+	if (endless(gr, bi)) /* something, so that each turn has its own place in the log */
+		pe_log_reg(e, b->first, AT_BLOCK, SEM_RSP, 1, false, SEM_TLAST, SEM_WHY_OTHER);
 	for (uint32_t i = b->first; i < b->first + b->n; i++) {
 		uint32_t from = e->p->nop;
 

@@ -188,6 +188,7 @@ struct proc {
 	uint32_t parent_pid, parent_image; /* if forked, from proc.json */
 	char *command; /* from proc.json, NULL if not there */
 	bool ended; /* proc.json knows how it ended */
+	bool stopped; /* tracing did, cleanly, before the process */
 	char *stop; /* how it ended when not by itself, from proc.json; or NULL */
 	char *end; /* how it ended, in any case; NULL if that is not known */
 	bool async; /* stopped between marks (stop.bin): the stream is good up to lp_pos */

@@ -63,10 +63,10 @@ void stats_add(struct ptrace_stats *to, const struct ptrace_stats *st)
 	to->missing += st->missing;
 }
 
-/* exit_group or exec of another thread ended it, wherever it was; what it had logged is all there */
+/* exit_group or exec of another thread, or a signal, ended it, wherever it was; what it had logged is all there */
 static bool with_process(const struct thread *t, const struct log *log)
 {
-	return t->proc->nlog > 1 && t->proc->ended && !t->proc->stop && log_clean(log) && !log_why(log);
+	return t->proc->ended && !t->proc->stopped && log_clean(log) && !log_why(log);
 }
 
 int decode_thread(struct ptrace_run *r, uint32_t i, const struct walk_opts *o, walk_fn fn, void *ctx,

@@ -154,6 +154,7 @@ void proc_end(struct proc *p)
 	free(p->stop);
 	free(p->end);
 	p->ended = text && json_get(text, "end", end, sizeof(end));
+	p->stopped = p->ended && !strcmp(end, "stopped");
 	p->stop = how_ended(text);
 	p->end = any_end(text, p->stop);
 	free(text);

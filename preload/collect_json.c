@@ -174,7 +174,8 @@ static void put_end(struct collect *c, struct cproc *p, FILE *f)
 
 static bool complete(const struct collect *c, const struct cproc *p, enum json_when when)
 {
-	return when == JSON_FINAL && !c->error && (p->state == RING_EXIT || p->state == RING_EXEC);
+	return when == JSON_FINAL && !c->error && !p->salvaged &&
+	       (p->state == RING_EXIT || p->state == RING_EXEC);
 }
 
 int json_proc(struct collect *c, struct cproc *p, enum json_when when)

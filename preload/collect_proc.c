@@ -272,10 +272,11 @@ void proc_modules(struct collect *c, const struct ring_desc *d, const void *p)
 		c->ring->error = c->error = err;
 }
 
-/* What threads of p left in their chunks, up to the log pointers they published. Those of a process that is about
+/* What threads of p left in their chunks, up to the log pointers they published: all of it, where one was in a system call.
+ * Those of a process that is about
  * to exit have given theirs away, and still run on their TCBs, up to the system call (rt_exit frees them): they
  * must not become another's, nor be taken for those of whoever has p's entry next. */
-static void salvage(struct collect *c, struct cproc *p, int kind, bool alive)
+static void salvage(struct collect *c, struct cproc *p, bool alive)
 {
 	struct ring_head *h = c->ring;
 	uint32_t index = (uint32_t)(p->p - ring_proc(h, 0));
@@ -283,6 +284,8 @@ static void salvage(struct collect *c, struct cproc *p, int kind, bool alive)
 	for (uint32_t i = 0; i < __atomic_load_n(&h->nslots, __ATOMIC_ACQUIRE); i++) {
 		struct ring_thread *th = ring_thread(h, i);
 		uint32_t chunk = __atomic_load_n(&th->chunk, __ATOMIC_ACQUIRE);
+		bool stopped = p->state == RING_STOP && th->uid == p->p->stop_uid,
+		     whole = stopped || th->calling;
 		uint64_t n, lp;
 
 		if (th->life == RING_THREAD_FREE || th->proc != index)
@@ -293,10 +296,10 @@ static void salvage(struct collect *c, struct cproc *p, int kind, bool alive)
 			    ring_desc(h, chunk)->start;
 			if (n > RING_BYTES)
 				n = 0;
-			if (p->state == RING_STOP && th->uid == p->p->stop_uid &&
-			    p->p->extra <= RUN_CHUNK_SLACK)
+			if (stopped && p->p->extra <= RUN_CHUNK_SLACK)
 				n += p->p->extra;
-			work_left(c, chunk, n, kind);
+			p->salvaged |= !whole;
+			work_left(c, chunk, n, whole ? 1 : 2);
 		}
 		if (p->state == RING_STOP)
 			continue; /* it goes on, and needs them */
@@ -328,8 +331,7 @@ static void ends(struct collect *c, struct cproc *p, enum fate fate)
 	p->state = state_of(p);
 	p->stop_reason = p->p->stop_reason;
 	p->exit_code = p->p->exit_code;
-	p->salvaged = fate == FATE_GONE && p->state != RING_EXIT;
-	salvage(c, p, p->salvaged ? 2 : 1, fate == FATE_ALIVE);
+	salvage(c, p, fate == FATE_ALIVE);
 	if (p->state == RING_STOP && p->p->stop.magic == RUN_STOP_MAGIC)
 		json_stop(c, p);
 	p->last = work_in();

@@ -49,6 +49,7 @@ struct ring_proc {
 	uint32_t stop_reason; /* enum run_stop */
 	uint32_t exit_code; /* state RING_EXIT: the argument of exit_group */
 	uint32_t nlive; /* threads that have a ring_thread, but for those that say they exit */
+	uint32_t halted, zero; /* futex: threads that have said where they are (rt_halt.c) */
 	uint64_t stop_uid; /* ring_thread.uid of the thread that stopped it */
 	uint64_t extra; /* bytes to save beyond its log pointer at an asynchronous stop */
 	struct run_stop_state stop; /* valid when state is RING_STOP */
@@ -81,6 +82,7 @@ struct ring_thread {
 	uint32_t tid;
 	uint32_t chunk; /* RING_NONE while it waits for one */
 	uint64_t uid; /* number of the thread among all that ever were */
+	uint32_t calling; /* it is in a system call: nothing was logged behind the published log pointer */
 };
 #define RING_THREAD_OFF (RING_PAGE - 64)
 

@@ -55,6 +55,7 @@ struct rt_tcb {
 			struct tcb t;
 			struct rt_regs sv;
 			struct rt_tcb *child; /* of what the system call is about to make */
+			uint32_t stamp; /* system calls are time stamped */
 			uint32_t child_how, child_proc, child_uid; /* RUN_START_*; its ring_proc */
 			uint32_t born; /* RUN_START_*, 0: as a thread of its process */
 			uint32_t vm; /* its process runs in another's memory */
@@ -307,6 +308,7 @@ struct rt_intr { /* where a signal found the thread */
 	uint64_t lp; /* log pointer; w.off bytes from there on are stored */
 };
 void rt_frames_copy(struct rt_tcb *to, const struct rt_tcb *from);
+uint32_t rt_frame_leave(struct rt_tcb *t, uint64_t *uc, uint64_t frame);
 uint32_t rt_frame_enter(struct rt_tcb *t, int sig, uint64_t uc,
 			const struct rt_intr *in); /* as rt_ring_room */
 int rt_sigreturn(struct rt_tcb *t);
@@ -316,6 +318,9 @@ bool rt_enter(struct rt_tcb *t, uint64_t *uc);
 void rt_enter_anyway(struct rt_tcb *t, uint64_t *uc); /* the log is thrown away */
 
 /* rt_sig.c */
+bool rt_sig_pause(struct rt_tcb *t, int sig,
+		  uint64_t *uc); /* logged where t was; what it needs is put aside */
+void rt_sig_unpause(struct rt_tcb *t, uint64_t *uc); /* uc: as it was, on its way back */
 struct rt_go { /* what rt_signal() wants: */
 	uint64_t handler; /* 0: sigreturn to what is in the ucontext. 1: into the program's handler */
 	uint64_t traced; /* which is at tcb.target, mask in tcb.sv; else in rt_out */
@@ -324,6 +329,10 @@ extern const uint8_t rt_uc_word[16]; /* registers, hardware order, in a ucontext
 int rt_sig_init(void);
 void rt_sig_restore(struct rt_sigview *sig);
 long rt_sig_action(struct rt_tcb *t, long sig, uint64_t act, uint64_t old, uint64_t size);
+
+/* rt_halt.c */
+void rt_halt_others(const struct rt_tcb *t);
+bool rt_halted(struct rt_tcb *t, int sig, const int *info, uint64_t *uc);
 
 /* rt_hook.c */
 int rt_syscall(struct rt_tcb *t);
@@ -339,6 +348,7 @@ void rt_exec_alone(struct rt_tcb *t);
 long rt_call(const uint64_t *gpr, uint64_t nr); /* a call of the program, executed for it */
 extern char rt_clone_after[], rt_exit_after[], rt_call_after[];
 extern char rt_full_entry[], rt_full_regs[], rt_full_saved[], rt_full_end[];
+extern char rt_sys_early[], rt_sys_ready[], rt_sys_late[], rt_sys_late_end[];
 extern char rt_sys_entry[], rt_sys_nr[], rt_sys_flags[], rt_sys_call[], rt_sys_after[], rt_sys_logged[],
 	rt_sys_end[];
 extern char rt_slow_entry[], rt_slow_saved[], rt_real_after[], rt_real_done[], rt_finish[], rt_finish_end[];

@@ -100,6 +100,15 @@
 	popfq
 	.endm
 
+	/* RUN_EV_TIME at the log pointer, which stays. rax is lost; rdx must have been saved */
+	.macro time_stamp
+	rdtsc
+	mov %eax, 4(%r15)
+	mov %edx, 8(%r15)
+	movl $(6 | 10 << 3), (%r15)	/* RUN_MARK_EVENT | RUN_EV_TIME << RUN_MARK_ID_SHIFT */
+	mov SV(R_RDX), %rdx
+	.endm
+
 	.macro label name
 	.hidden \name
 	.globl \name
@@ -173,6 +182,7 @@ label rt_full_end
 
 label rt_sys_entry
 	mov %r15, %gs:T_LP
+	movl $1, %gs:T_CALLING
 	mov %rax, SV(R_NR)
 label rt_sys_nr
 	mov %rax, %rcx
@@ -185,7 +195,15 @@ label rt_sys_flags
 	lea rt_special(%rip), %rax
 	cmpb $0, (%rax, %rcx)
 	jne rt_slow_entry
-1:	mov SV(R_FLAGS), %rax
+1:	cmpl $0, %gs:T_STAMP
+	je 2f
+	mov %rdx, SV(R_RDX)
+label rt_sys_early
+	time_stamp
+	lea 12(%r15), %r15
+	mov %r15, %gs:T_LP
+label rt_sys_ready
+2:	mov SV(R_FLAGS), %rax
 	add $0x7f, %al
 	sahf
 	mov %rcx, %rax
@@ -193,6 +211,17 @@ label rt_sys_call
 	syscall
 label rt_sys_after
 	/* no flag changes from here on: the kernel returns the program's, and r11 is a copy of them */
+	movl $0, %gs:T_CALLING
+	mov %gs:T_STAMP, %ecx
+	jrcxz 3f
+	mov %rdx, SV(R_RDX)
+	mov %rax, 16(%r15)		/* where the mark will have it */
+label rt_sys_late
+	time_stamp
+	mov 16(%r15), %rax
+	lea 12(%r15), %r15
+label rt_sys_late_end
+3:
 	mov SV(R_NR), %rcx
 	lea 5(, %rcx, 8), %ecx		/* RUN_MARK_SYSCALL | nr << RUN_MARK_ID_SHIFT */
 	mov %ecx, (%r15)
@@ -217,6 +246,7 @@ label rt_slow_saved
 	je rt_exit
 	ja rt_leave
 label rt_finish
+	movl $0, %gs:T_CALLING
 	unblock_signals
 	load_all
 	jmp *%gs:T_RESUME

@@ -32,9 +32,16 @@ void rt_result(const struct rt_tcb *t, uint64_t *gpr, uint64_t r)
 	gpr[R11] = rt_rflags(0x202, t->sv.flags);
 }
 
+static void stamp(struct rt_tcb *t)
+{
+	if (t->stamp)
+		rt_mark(t, RUN_MARK_EVENT, RUN_EV_TIME, rt_tsc());
+}
+
 static int finish(struct rt_tcb *t, long r)
 {
 	rt_result(t, t->sv.gpr, r);
+	stamp(t);
 	rt_mark(t, RUN_MARK_SYSCALL, (uint32_t)t->sv.nr, r);
 	t->sv.gpr[R15] = t->t.lp;
 	return RT_DO_FINISH;
@@ -138,12 +145,26 @@ static int do_exit(struct rt_tcb *t)
 		__atomic_store_n(&p->state, RING_EXIT, __ATOMIC_RELEASE);
 	}
 	/* Whoever started a program that ends expects its run to be there; a child's is as good as that in the
-	 * ring. Threads that are left run until the kernel ends them. */
-	if (left || p->start)
+	 * ring. */
+	if (left)
+		rt_halt_others(t);
+	if (p->nlive || p->start)
 		rt_ring_kick();
 	else
 		rt_ring_wait_done(p);
 	return RT_DO_EXIT;
+}
+
+/* what is to be executed is there and may be */
+static bool executable_file(const struct rt_tcb *t)
+{
+	const uint64_t *g = t->sv.gpr;
+	bool at = t->sv.nr == __NR_execveat;
+
+	if (at && (g[R8] & 0x1000 /* AT_EMPTY_PATH */))
+		return true;
+	return !rt_err(
+		rt_sc(__NR_faccessat, at ? (long)(int)g[RDI] : AT_FDCWD, at ? g[RSI] : g[RDI], 1 /* X_OK */));
 }
 
 static int do_exec(struct rt_tcb *t)
@@ -154,21 +175,33 @@ static int do_exec(struct rt_tcb *t)
 		rt_exec_alone(t);
 	event(t, RUN_EV_EXEC, 0);
 	if (__atomic_compare_exchange_n(&rt_proc(t)->state, &run, RING_EXEC, false, __ATOMIC_RELEASE,
-					__ATOMIC_RELAXED))
+					__ATOMIC_RELAXED)) {
+		if (rt_proc(t)->nlive > 1 && executable_file(t))
+			rt_halt_others(t);
 		rt_ring_kick();
+	}
 	return RT_DO_REAL;
 }
 
+/* false: there are none where the program says they are */
 static bool clone_flags(const struct rt_tcb *t, uint64_t *flags)
 {
+	int r;
+
 	*flags = t->sv.gpr[RDI];
 	if (t->sv.nr == __NR_fork)
 		*flags = 0;
 	if (t->sv.nr == __NR_vfork)
 		*flags = CLONE_VM | CLONE_VFORK;
-	/* through the kernel: the pointer may be bad. Then, and where this call is forbidden, we do not know what
-	 * comes */
-	return t->sv.nr != CLONE3_NR || !rt_copy_out(flags, t->sv.gpr[RDI], sizeof(*flags));
+	if (t->sv.nr != CLONE3_NR)
+		return true;
+	r = rt_copy_out(flags, t->sv.gpr[RDI],
+			sizeof(*flags)); /* through the kernel: the pointer may be bad */
+	if (r == -EFAULT)
+		return false;
+	if (r) /* where that call is forbidden */
+		memcpy(flags, (void *)t->sv.gpr[RDI], sizeof(*flags));
+	return true;
 }
 
 static int do_clone(struct rt_tcb *t)
@@ -177,7 +210,7 @@ static int do_clone(struct rt_tcb *t)
 	uint32_t how = 0;
 
 	if (!clone_flags(t, &flags))
-		return t->sv.gpr[RDI] ? stop_before(t, RUN_STOP_UNSUPPORTED) : finish(t, call(t));
+		return finish(t, call(t)); /* the kernel knows what to say */
 	if (!(flags & CLONE_VM))
 		how = RUN_START_FORK;
 	else if (!(flags & CLONE_THREAD))
@@ -252,6 +285,7 @@ static int do_seccomp(struct rt_tcb *t)
 int rt_syscall(struct rt_tcb *t)
 {
 	t->lp0 = t->t.lp;
+	stamp(t);
 	switch (t->sv.nr) {
 	case __NR_mmap:
 		return locked(t, do_mmap);
@@ -306,8 +340,9 @@ static void no_exec(struct rt_tcb *t)
 	uint32_t exec = RING_EXEC;
 
 	if (t->sv.nr == __NR_execve || t->sv.nr == __NR_execveat)
-		__atomic_compare_exchange_n(&rt_proc(t)->state, &exec, RING_RUN, false, __ATOMIC_RELEASE,
-					    __ATOMIC_RELAXED);
+		if (__atomic_compare_exchange_n(&rt_proc(t)->state, &exec, RING_RUN, false, __ATOMIC_RELEASE,
+						__ATOMIC_RELAXED))
+			rt_futex_wake(&rt_proc(t)->state);
 }
 
 /* what rt_syscall() did for a call that a signal came before */

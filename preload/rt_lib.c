@@ -242,7 +242,7 @@ static int copy_vm(long nr, uint64_t ours, uint64_t theirs, size_t n)
 {
 	while (n) {
 		uint64_t l[2] = {ours, n}, r[2] = {theirs, n};
-		long k = rt_sc(nr, rt_getpid(), l, 1, r, 1, 0);
+		long k = rt_sc(nr, rt_gettid(), l, 1, r, 1, 0);
 
 		if (rt_err(k) || k == 0)
 			return k ? (int)k : -EIO;

@@ -49,7 +49,8 @@ static void parse(const char *p, struct rt_vma *v)
 int rt_maps(rt_vma_fn *fn, void *arg)
 {
 	static char buf[16384]; /* one thread, and no signal runs this code */
-	long fd = rt_open("/proc/self/maps", O_RDONLY, 0), n = 1;
+	/* of this thread: the process's are empty once its first thread has ended */
+	long fd = rt_open("/proc/thread-self/maps", O_RDONLY, 0), n = 1;
 	size_t have = 0;
 	bool go = true;
 

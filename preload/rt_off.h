@@ -24,7 +24,9 @@
 #define R_NR 0x98 /* system call number */
 
 #define T_CHILD 0x120 /* TCB of what the system call is about to make */
+#define T_STAMP 0x128 /* not 0: system calls are time stamped */
 #define T_LIFE 0xfc0 /* struct ring_thread (ring.h) */
+#define T_CALLING 0xfd8
 
 #define R_RAX 0x00
 #define R_RCX 0x08

@@ -20,6 +20,7 @@
 #define SA_SIGINFO 4u
 #define SA_NODEFER 0x40000000u
 #define SA_RESETHAND 0x80000000u
+#define SA_RESTART 0x10000000u
 #define SA_RESTORER 0x04000000u
 #define SI_KERNEL 0x80
 #define ARCH_SET_GS_OP 0x1001
@@ -43,7 +44,7 @@ static struct rt_ksig mine(const struct rt_ksig *like)
 	k.mask = ~0ull;
 	k.flags |= SA_SIGINFO; /* without it the kernel does not fill in the siginfo we look at */
 	if (like->handler <= 1) { /* SIGTRAP is ours when the program has no handler for it */
-		k.flags = SA_SIGINFO | SA_RESTORER;
+		k.flags = SA_SIGINFO | SA_RESTORER | SA_RESTART;
 		k.restorer = (uint64_t)rt_restorer;
 	}
 	return k;
@@ -223,8 +224,14 @@ static void in_fast(struct rt_tcb *t, uint64_t rip, struct rt_intr *in)
 			in->gpr[RAX] = t->sv.nr;
 		if (rip >= (uint64_t)rt_sys_flags)
 			in->rflags = rt_rflags(in->rflags, t->sv.flags);
+		if (within(rip, rt_sys_early, rt_sys_ready))
+			in->gpr[RDX] = t->sv.gpr[RDX];
 		uncalled(t, in, lp);
 		return;
+	}
+	if (within(rip, rt_sys_late, rt_sys_late_end)) {
+		in->gpr[RDX] = t->sv.gpr[RDX];
+		memcpy(&in->gpr[RAX], (void *)(lp + 16), 8);
 	}
 	if (rip < (uint64_t)rt_sys_logged) {
 		t->t.lp = lp;
@@ -441,6 +448,7 @@ static struct rt_go deliver(struct rt_tcb *t, int sig, uint64_t *uc)
 	bool left = false;
 
 	look(t, uc, &in);
+	t->th.calling = 0;
 	if (reason)
 		left = stop(t, reason, sig, &in);
 	while (!left && act.handler > 1) {
@@ -467,11 +475,27 @@ static struct rt_go deliver(struct rt_tcb *t, int sig, uint64_t *uc)
 	return (struct rt_go){1, 1};
 }
 
+bool rt_sig_pause(struct rt_tcb *t, int sig, uint64_t *uc)
+{
+	struct rt_intr in;
+
+	look(t, uc, &in);
+	put(uc, in.gpr, in.w.rip, in.rflags);
+	return !rt_frame_enter(t, sig, (uint64_t)uc, &in);
+}
+
+void rt_sig_unpause(struct rt_tcb *t, uint64_t *uc)
+{
+	rt_frame_leave(t, uc, (uint64_t)uc);
+}
+
 struct rt_go rt_signal(int sig, const int *info, uint64_t *uc)
 {
 	uint64_t trap = unexpected(sig, info, uc[MC_RIP]);
 	struct rt_tcb *t = tcb_now();
 
+	if (rt_halted(t, sig, info, uc))
+		return (struct rt_go){0, 0};
 	if (trap) {
 		trapped(t, uc, trap);
 		return (struct rt_go){0, 0};

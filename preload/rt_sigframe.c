@@ -281,10 +281,25 @@ static void __attribute__((noreturn)) real_sigreturn(const uint64_t *uc)
 	__builtin_unreachable();
 }
 
+/* uc: what the frame at that address says, or what it said; then what t goes on with */
+uint32_t rt_frame_leave(struct rt_tcb *t, uint64_t *uc, uint64_t frame)
+{
+	struct frame *f = find(frames(t), frame);
+	uint64_t expect = f ? f->expect : 0;
+	uint32_t reason = f && unchanged(f, uc) ? back(t, f, uc, frame) : resume(t, uc, frame);
+
+	if (reason)
+		return reason;
+	t->t.expect = expect;
+	if (f)
+		drop(t->frames, f);
+	return 0;
+}
+
 /* the system call, made by the program's restorer (or by hand): rsp points to the ucontext */
 int rt_sigreturn(struct rt_tcb *t)
 {
-	uint64_t uc[UC_WORDS], frame = t->sv.gpr[RSP], expect;
+	uint64_t uc[UC_WORDS], frame = t->sv.gpr[RSP];
 	struct frame *f = find(frames(t), frame);
 	int err = f ? 0 : rt_copy_out(uc, frame, UC_SIZE);
 	uint32_t reason;
@@ -293,20 +308,10 @@ int rt_sigreturn(struct rt_tcb *t)
 		return RT_DO_REAL; /* and so will the program find it */
 	if (f || err)
 		memcpy(uc, (void *)frame, UC_SIZE);
-	expect = f ? f->expect : 0;
-	for (;;) {
-		if (f && unchanged(f, uc))
-			reason = back(t, f, uc, frame);
-		else
-			reason = resume(t, uc, frame);
-		if (!reason)
-			break;
+	while ((reason = rt_frame_leave(t, uc, frame))) {
 		if (rt_stop_here(t, reason))
 			return rt_stop_leave(t, reason, t->t.target - 2);
 		/* with others in the copies: all the same, but the log is thrown away */
 	}
-	t->t.expect = expect;
-	if (f)
-		drop(t->frames, f);
 	real_sigreturn(uc);
 }

@@ -102,6 +102,11 @@ static inline long rt_getpid(void)
 {
 	return rt_sc(__NR_getpid);
 }
+/* Our own memory, for process_vm_readv: by the pid it is not found once the first thread has ended. */
+static inline long rt_gettid(void)
+{
+	return rt_sc(__NR_gettid);
+}
 
 static inline long rt_futex_wait(uint32_t *word, uint32_t val, long msec)
 {

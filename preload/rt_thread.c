@@ -16,8 +16,10 @@
 
 _Static_assert(offsetof(struct rt_tcb, sv) == T_SV, "rt_off.h");
 _Static_assert(offsetof(struct rt_tcb, child) == T_CHILD, "rt_off.h");
+_Static_assert(offsetof(struct rt_tcb, stamp) == T_STAMP, "rt_off.h");
 _Static_assert(offsetof(struct rt_tcb, th) == RING_THREAD_OFF, "ring.h");
 _Static_assert(offsetof(struct rt_tcb, th) + offsetof(struct ring_thread, life) == T_LIFE, "rt_off.h");
+_Static_assert(offsetof(struct rt_tcb, th) + offsetof(struct ring_thread, calling) == T_CALLING, "rt_off.h");
 _Static_assert(offsetof(struct tcb, lp) == T_LP && offsetof(struct tcb, r15) == T_R15, "rt_off.h");
 _Static_assert(offsetof(struct tcb, resume) == T_RESUME && offsetof(struct tcb, target) == T_TARGET,
 	       "rt_off.h");
@@ -85,6 +87,7 @@ static struct rt_tcb *tcb_new(uint32_t proc)
 	t->th.proc = proc;
 	t->th.tid = 0;
 	t->th.chunk = RING_NONE;
+	t->th.calling = 0;
 	t->th.uid = __atomic_add_fetch(&rt.ring->nuid, 1, __ATOMIC_RELAXED);
 	__atomic_add_fetch(&rt.ring->live, 1, __ATOMIC_RELAXED);
 	__atomic_add_fetch(&ring_proc(rt.ring, proc)->nlive, 1, __ATOMIC_RELAXED);
@@ -188,6 +191,7 @@ struct rt_tcb *rt_thread_new(struct rt_tcb *t, uint32_t how)
 	if (how)
 		rt_frames_copy(c, t);
 	c->parent_rsp = t->sv.gpr[RSP];
+	c->stamp = t->stamp = 1; /* there are two whose order somebody may want to know */
 	return c;
 }
 
@@ -212,7 +216,7 @@ uint64_t rt_stack_size(uint64_t rsp)
 		from[i].n = 1;
 	}
 	to.at = (uint64_t)bytes;
-	n = rt_sc(__NR_process_vm_readv, rt_getpid(), &to, 1, from, STACK_PAGES, 0);
+	n = rt_sc(__NR_process_vm_readv, rt_gettid(), &to, 1, from, STACK_PAGES, 0);
 	return (rt_err(n) || n < 1 ? 1 : (uint64_t)n) * RT_PAGE - (rsp - page);
 }
 

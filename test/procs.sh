@@ -124,8 +124,9 @@ one_env() {
 	set +f
 	detail=$seen
 	if [ -n "$killed" ]; then
-		[ -n "$stopped" ] || { detail="it was killed, and the decoder does not say so"; return 1; }
-		case $stopped in *killed*) return 0 ;; esac
+		"$decode" --list "$d/run" 2> /dev/null | grep -q '^ *process .*: killed' ||
+			{ detail="it was killed, and the decoder does not say so"; return 1; }
+		case $stopped in ''|*killed*) return 0 ;; esac # nothing was lost of one that was in a system call
 		[ -n "$today" ] && return 0
 		detail="it was killed, but the decoder says: $stopped"
 		return 1

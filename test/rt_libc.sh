@@ -20,7 +20,7 @@ check() { # check NAME COMMAND...
 run() { env "PTRACE_MODE=$1" "PTRACE_DIR=$dir/run.dir" "PTRACE_ANALYZE=$B/ptrace-analyze" \
 	LD_PRELOAD="$B/libptrace_rt.so" setarch -R "$B/test/rt_libc" "$2"; }
 
-for c in nothing:none fork:none spawn:none map:none daemon:none thread:none signals:signal segv:signal; do
+for c in nothing:none fork:none spawn:none map:none daemon:none thread:none signals:none segv:none; do
 	n=${c%%:*}
 	rm -rf run.dir
 	run fast "$n" >plain 2>/dev/null; a=$?

@@ -2,7 +2,6 @@
 // BREAKS: fork while other threads run: the child has the forking thread alone, and nothing of ours may be
 // held by those that are gone. By main and by a thread, whose child returns from the thread.
 // BUILD: cc -O2 -pthread
-// FAILS_TODAY: a child that ends by returning from a thread
 #include <pthread.h>
 #include <sys/wait.h>
 

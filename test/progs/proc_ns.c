@@ -2,7 +2,6 @@
 // BREAKS: a child in user, pid and mount namespaces of its own: it is process 1 to itself, threads' numbers
 // are small, and its numbers clash with those of the run's other processes.
 // BUILD: cc -O2 -pthread
-// STOPS_TODAY: threads of a process in a pid namespace
 #define _GNU_SOURCE
 #include <pthread.h>
 #include <sched.h>

@@ -2,7 +2,6 @@
 // BREAKS: cancellation and pthread_exit unwind through C++ frames: destructors and cleanup handlers run in
 // order, catch (...) sees them and throws on.
 // BUILD: c++ -O2 -pthread
-// STOPS_TODAY: handled signals
 #include <cstdio>
 #include <pthread.h>
 #include <semaphore.h>

@@ -2,7 +2,6 @@
 // BREAKS: what a system call leaves alone: every general register but rax, rcx and r11, all vector, mask and x87
 // registers, MXCSR, the flags; rcx is the next instruction's address, r11 the flags. For calls of every kind.
 // BUILD: cc -O1
-// STOPS_TODAY: a clone that fails
 #include "check.h"
 
 struct state {

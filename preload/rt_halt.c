@@ -1,0 +1,100 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * rt_halt.c - the other threads of a process that exits, or executes another program
+ *
+ * The kernel ends them wherever they are, with the log pointer in a register that nobody reads: up to a chunk
+ * of each one's trace would be missing. So each gets a signal first, and says where it is, as for a handler:
+ *
+ *   exit_group ─▶ rt_halt_others(): SIGTRAP to each ─▶ rt_halted(): cut, SIGNAL, EXIT; waits for the end
+ *   execve     ─▶ the same                           ─▶ cut, SIGNAL, EXEC; waits, and goes on when it fails
+ *
+ * SIGTRAP is the runtime's in any case (rt_sig.c). A thread that has it blocked is not waited for long.
+ */
+#include "rt.h"
+
+#define SIGTRAP 5
+#define SIGKILL 9
+#define SI_QUEUE (-1)
+#define PATIENCE_MS 20
+
+/* siginfo (uapi/asm-generic/siginfo.h) of our signal, which nobody else's is taken for: signo, errno, code, pid,
+ * uid, value */
+struct info {
+	int32_t signo, err, code, pad;
+	uint32_t pid, uid;
+	uint64_t value;
+	uint64_t rest[12];
+};
+
+static uint32_t state(const struct rt_tcb *t)
+{
+	return __atomic_load_n(&rt_proc(t)->state, __ATOMIC_ACQUIRE);
+}
+
+static bool ending(uint32_t s)
+{
+	return s == RING_EXIT || s == RING_EXEC;
+}
+
+/* t's process has said that it ends */
+void rt_halt_others(const struct rt_tcb *t)
+{
+	struct ring_head *h = rt.ring;
+	struct ring_proc *p = rt_proc(t);
+	uint32_t asked = 0, pid = (uint32_t)rt_getpid();
+	struct info info = {SIGTRAP, 0, SI_QUEUE, 0, pid, 0, (uint64_t)rt_text_lo, {0}};
+	uint64_t t0 = rt_msec();
+
+	__atomic_store_n(&p->halted, 0, __ATOMIC_RELEASE);
+	for (uint32_t i = 0; i < h->nslots; i++) {
+		struct ring_thread *th = ring_thread(h, i);
+
+		if (th->life == RING_THREAD_LIVE && th->proc == t->th.proc && th != &t->th &&
+		    !rt_err(rt_sc(__NR_rt_tgsigqueueinfo, pid, th->tid, SIGTRAP, &info)))
+			asked++;
+	}
+	for (uint32_t n; (n = __atomic_load_n(&p->halted, __ATOMIC_ACQUIRE)) < asked;) {
+		if (rt_msec() - t0 > PATIENCE_MS)
+			break;
+		rt_futex_wait(&p->halted, n, 2);
+	}
+}
+
+static void say(struct rt_tcb *t)
+{
+	struct ring_proc *p = rt_proc(t);
+
+	__atomic_add_fetch(&p->halted, 1, __ATOMIC_RELEASE);
+	rt_futex_wake(&p->halted);
+}
+
+/* true: the signal was such a one, and t goes on by what is in its ucontext now */
+bool rt_halted(struct rt_tcb *t, int sig, const int *info, uint64_t *uc)
+{
+	const struct info *i = (const struct info *)info;
+	uint32_t s = state(t);
+	bool in;
+
+	if (sig != SIGTRAP || i->code != SI_QUEUE || i->value != (uint64_t)rt_text_lo)
+		return false;
+	if (!ending(s))
+		return true; /* too late: the exec has failed */
+	in = rt_sig_pause(t, SIGKILL, uc);
+	if (s == RING_EXIT) {
+		if (in) {
+			rt_mark(t, RUN_MARK_EVENT, RUN_EV_EXIT, rt_proc(t)->exit_code);
+			rt_thread_end(t);
+		}
+		say(t);
+		for (;;)
+			rt_futex_wait(&rt_proc(t)->state, s, 1000);
+	}
+	if (in)
+		rt_mark(t, RUN_MARK_EVENT, RUN_EV_EXEC, 0);
+	say(t);
+	while (state(t) == RING_EXEC)
+		rt_futex_wait(&rt_proc(t)->state, s, 10);
+	if (in)
+		rt_sig_unpause(t, uc);
+	return true;
+}
