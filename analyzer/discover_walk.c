@@ -330,6 +330,13 @@ static void sigreturn(struct disc *d, uint32_t pc)
 	memset(d->st + (mov + 5 - d->lo), ST_DATA, pc + 2 - (mov + 5));
 }
 
+/* Code without unwind tables is compiled by rules of its own: what it calls may have taken arguments off the stack when
+ * it comes back (V8's builtins). So the log says where the stack is then, as after what returns twice. */
+static uint8_t own_rules(const struct piece *p)
+{
+	return p->kind == PC_GAP ? ST_TWICE : 0;
+}
+
 /* Handles the end of one instruction. Returns the address to go on at, AN_NONE to stop. */
 static uint32_t step(struct disc *d, const struct piece *p, uint32_t pc, const ZydisDecodedInstruction *in,
 		     int kind)
@@ -347,6 +354,7 @@ static uint32_t step(struct disc *d, const struct piece *p, uint32_t pc, const Z
 		return next;
 	case K_CALL:
 		t = disc_target(d, pc);
+		d->st[pc - d->lo] |= own_rules(p);
 		if (!call_returns(d, p, pc, next, t))
 			next = AN_NONE;
 		if (disc_in(d, t) && disc_piece(d, t) != AN_NONE && t != pc + in->length)
@@ -356,6 +364,7 @@ static uint32_t step(struct disc *d, const struct piece *p, uint32_t pc, const Z
 		return next;
 	case K_ICALL:
 		icall_name(d, pc, in);
+		d->st[pc - d->lo] |= own_rules(p);
 		if ((d->st[pc - d->lo] & ST_NORET) || !call_returns(d, p, pc, next, AN_NONE))
 			return AN_NONE;
 		return next;

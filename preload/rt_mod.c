@@ -273,7 +273,9 @@ struct rt_module *rt_mod_exec(uint64_t addr, uint64_t size)
 	if (!s || !s->n)
 		return NULL;
 	c = &s->c[s->n - 1];
-	if (addr < c->lo || addr >= c->hi)
+	/* A program may map a piece of a file of code once more, elsewhere (V8 does, to have its builtins near what it
+	 * compiles): that is no module, and runs as it is. */
+	if (addr < c->lo || addr >= c->hi || rt_mod_at(c->lo))
 		return NULL;
 	m = add(c);
 	rt_scratch_drop();

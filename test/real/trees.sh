@@ -212,9 +212,13 @@ C
 c_postgres() {
 	PATH=$PATH:$(echo /usr/lib/postgresql/*/bin)
 	need initdb postgres psql pgbench
-	local as=() ; [[ $(id -u) != 0 ]] || { as=(setpriv --reuid=postgres --regid=postgres --clear-groups); chown postgres .; chmod 777 .; }
-	"$@" "${as[@]}" initdb -D "$PWD/d" -A trust --no-sync > log 2>&1; echo $?
-	"$@" "${as[@]}" postgres -D "$PWD/d" -k "$PWD" -h '' > log2 2>&1 & p=$!
+	local as=()
+	if [[ $(id -u) = 0 ]]; then
+		as=(setpriv --reuid=postgres --regid=postgres --clear-groups)
+		chown postgres .; chmod 777 . "$work"; chmod -R a+rwX "$XDG_CACHE_HOME"
+	fi
+	"${as[@]}" "$@" initdb -D "$PWD/d" -A trust --no-sync > log 2>&1; echo $?
+	"${as[@]}" "$@" postgres -D "$PWD/d" -k "$PWD" -h '' > log2 2>&1 & p=$!
 	wait_for psql -h "$PWD" -U postgres -c 'select 1' postgres
 	pgbench -h "$PWD" -U postgres -i -q postgres > log3 2>&1; echo $?
 	pgbench -h "$PWD" -U postgres -c 2 -t 20 postgres 2>&1 | grep 'actually processed'
@@ -231,7 +235,7 @@ new Worker("require(\"worker_threads\").parentPort.postMessage(6 * 7)", { eval: 
 }
 c_java() {
 	need java
-	"$@" java -version 2>&1 | head -1
+	"$@" java -version 2>&1 | grep version
 	cat > H.java <<'J'
 public class H { public static void main(String[] a) throws Exception { int[] s = {0};
  Thread t = new Thread(() -> { for (int i = 0; i < 100000; i++) s[0] += i % 3; }); t.start(); t.join();
@@ -263,7 +267,8 @@ judge() { # the verdict on the runs in why and detail
 		n=$((n + 1))
 		if ((verify)); then
 			line=$(timeout $((timeout * 4)) "$build/ptrace-decode" --verify "$run" 2> "$work/decode.err" | tail -1)
-			[[ $line == *" wrong=0 unknown=0 missing=0 "* ]] ||
+			# a process that a signal kills while it computes has not said all
+			[[ $line == *" wrong=0 unknown=0 missing=$(grep -c 'the process: killed' "$work/decode.err") "* ]] ||
 				why="addresses are not exact: $line; $(tail -1 "$work/decode.err")"
 			line=${line#*accesses=}
 			sum=$((sum + ${line%% *}))
