@@ -166,7 +166,8 @@ static void born(struct collect *c, struct ring_proc *r)
 	if (!from || c->error)
 		return;
 	err = inherit(c, from, p, r->nmodules);
-	if (!err)
+	if (!err &&
+	    state_of(p) == RING_RUN) /* else its end is told at once: a file that is replaced is dear */
 		err = json_proc(c, p, JSON_RUNNING);
 	if (err && !c->error)
 		c->ring->error = c->error = err;
@@ -336,8 +337,10 @@ static void ends(struct collect *c, struct cproc *p, enum fate fate)
 		json_stop(c, p);
 	p->last = work_in();
 	p->ending = true;
+	if (work_finish(p->last, p->first && fate == FATE_ALIVE ? PATIENCE_MS : 1))
+		return; /* and is over */
 	json_proc(c, p, JSON_ENDED);
-	if (fate == FATE_ALIVE && !work_finish(p->last, PATIENCE_MS))
+	if (fate == FATE_ALIVE)
 		let_go(p);
 }
 

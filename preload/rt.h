@@ -58,6 +58,7 @@ struct rt_tcb {
 			uint32_t stamp; /* system calls are time stamped */
 			uint32_t child_how, child_proc, child_uid; /* RUN_START_*; its ring_proc */
 			uint32_t born; /* RUN_START_*, 0: as a thread of its process */
+			uint32_t clear_sig; /* the kernel has reset its handlers (CLONE_CLEAR_SIGHAND) */
 			uint32_t vm; /* its process runs in another's memory */
 			uint64_t parent_rsp; /* of who made it */
 			uint64_t chunk; /* where its part of the current chunk begins */
@@ -115,6 +116,7 @@ struct rt {
 	struct ring_head *ring;
 	uint64_t private; /* RT_PRIVATE bytes for each TCB */
 	struct rt_tcb *main; /* of the first thread */
+	uint32_t registered; /* process that is in the registry of live ones */
 	bool seccomp; /* the program has a filter of system calls */
 	bool shared; /* a process that we do not wait for runs in our memory, or did */
 	uint32_t lock; /* futex: what all threads share, below */

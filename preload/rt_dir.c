@@ -89,6 +89,7 @@ void rt_dir_register(void)
 	char link[RT_PATH];
 	uint32_t ppid;
 
+	rt.registered = rt.pid;
 	if (rt.live[0] && live_name(link, 0, &ppid))
 		rt_sc(__NR_symlink, rt.run, link);
 }

@@ -173,6 +173,8 @@ static int do_exec(struct rt_tcb *t)
 
 	if (rt.seccomp)
 		rt_exec_alone(t);
+	if (!t->vm && rt.registered != rt.pid)
+		rt_dir_register(); /* a forked child: its ancestors may be gone when the new image looks for its run */
 	event(t, RUN_EV_EXEC, 0);
 	if (__atomic_compare_exchange_n(&rt_proc(t)->state, &run, RING_EXEC, false, __ATOMIC_RELEASE,
 					__ATOMIC_RELAXED)) {
@@ -222,6 +224,7 @@ static int do_clone(struct rt_tcb *t)
 		t->child->sig = memcpy(t->child->sig_own, t->sig, sizeof(rt.sig));
 	else if (flags & CLONE_VM)
 		t->child->sig = t->sig;
+	t->child->clear_sig = flags >> 32 & 1; /* CLONE_CLEAR_SIGHAND */
 	t->child_how = how;
 	t->child_proc = t->child->th.proc;
 	t->child_uid = rt_proc(t->child)->uid;

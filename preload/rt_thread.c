@@ -254,8 +254,8 @@ static void new_process(struct rt_tcb *t)
 		rt.lock = 0; /* the parent had it, for us */
 		rt.pid = pid;
 		rt.main = t;
-		rt_sig_init();
-		rt_dir_register();
+		if (t->clear_sig)
+			rt_sig_init();
 		if (rt.stopped)
 			p->stop_reason = RUN_STOP_FORK_CHILD;
 	}

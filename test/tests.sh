@@ -36,6 +36,8 @@ run procs env BUILD="$b" PROCS_JOBS=2 test/procs.sh
 # shellcheck disable=SC2046
 run verify_real test/real/verify.sh --build "$b" $(workloads/cases.sh list kernels) \
 	$(workloads/cases.sh list real | grep -v -x -e cc1)
+run trees test/real/trees.sh --build "$b" zstd make pipeline gitclone python-threads python-processes \
+	python-signals python-asyncio perl
 run fuzz_corpus env B="$b" test/fuzz/corpus.sh
 run badinput env B="$b" test/badinput.sh
 run oddenv env B="$b" test/oddenv.sh

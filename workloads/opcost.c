@@ -30,6 +30,7 @@
 
 static uint32_t next[NODES];
 static volatile sig_atomic_t seen;
+static volatile uint32_t sink; /* what nobody reads would not be computed */
 
 static double now(void)
 {
@@ -110,13 +111,13 @@ static void *chase(void *arg)
 
 	for (long n = (long)(intptr_t)arg * 1000; n; n--)
 		at = next[at];
-	return (void *)(uintptr_t)at;
+	sink = at;
+	return arg;
 }
 
 static void do_work(long n)
 {
-	if (chase((void *)n) == (void *)-1)
-		exit(1);
+	chase((void *)n);
 }
 
 static void do_work2(long n)
