@@ -38,6 +38,8 @@ void one_line(char *s);
 void *xrealloc(void *p, size_t n, size_t size); /* exits with PTRACE_IO when there is no memory */
 void *xcalloc(size_t n, size_t size);
 char *xprintf(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
+/* ptrace-collect is at it: it holds a lock on the directory of a process as long as more is coming (flock(2)) */
+bool dir_locked(const char *dir);
 double now(void); /* monotonic seconds */
 /* whole file, read-only, private; NULL with err. An empty file gives a non-NULL pointer. */
 const uint8_t *file_map(const char *path, size_t *size, struct ptrace_error *e);
@@ -195,6 +197,8 @@ struct proc {
 	struct run_stop_state stop_at; /* if async */
 };
 void proc_end(struct proc *p); /* reads `ended`, `stop` and `end` */
+void proc_settle(
+	struct proc *p); /* the same, when its log is done with; waits for ptrace-collect to say so */
 /* start state of the process or its nearest ancestor that has one: the machine's state layout. NULL if none */
 const struct run_start *proc_cpu(const struct proc *p);
 

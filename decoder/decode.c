@@ -89,8 +89,8 @@ int decode_thread(struct ptrace_run *r, uint32_t i, const struct walk_opts *o, w
 	if (t->proc->async && t->proc->start && t->proc->start->s.tid == t->pub.tid)
 		log_limit(log, t->proc->stop_at.lp_pos, t->proc->stop_at.bytes);
 	walk_thread(t->proc, log, t->pub.tid, i, o, fn, ctx, &one, res);
-	if (res->end == WALK_LOG_ENDS) /* known for good when all of the log is there */
-		proc_end(t->proc);
+	if (res->end == WALK_LOG_ENDS || !t->proc->ended) /* known for good when all of the log is there */
+		proc_settle(t->proc);
 	if (res->end == WALK_LOG_ENDS && with_process(t, log)) {
 		res->end = WALK_WITH_PROCESS;
 		one.missing--;

@@ -20,7 +20,6 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/file.h>
 #include <unistd.h>
 #include <xxhash.h>
 #include <zstd.h>
@@ -76,17 +75,13 @@ static int bad(struct log *l, const char *fmt, uint64_t a, uint64_t b)
 	return -1;
 }
 
-/* Has the program ended, and is ptrace-collect still at it? It holds a lock on the process's directory while
- * it is. */
+/* Has the program ended, and is ptrace-collect still at it? */
 static bool more_to_come(struct log *l)
 {
 	char *slash = strrchr(l->path, '/'),
 	     *dir = slash ? xprintf("%.*s", (int)(slash - l->path), l->path) : NULL;
-	int fd = open(dir ? dir : ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	bool locked = fd >= 0 && flock(fd, LOCK_SH | LOCK_NB) && errno == EWOULDBLOCK;
+	bool locked = dir_locked(dir ? dir : ".");
 
-	if (fd >= 0)
-		close(fd); /* with our lock, if we got it */
 	free(dir);
 	if (!locked)
 		return false;

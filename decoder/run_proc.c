@@ -6,6 +6,8 @@
  */
 #define _GNU_SOURCE
 #include <dirent.h>
+#include <errno.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -161,6 +163,17 @@ void proc_end(struct proc *p)
 	free(path);
 }
 
+/* Its log has been read to the end. Of one that is gone ptrace-collect is about to say how it ended. */
+void proc_settle(struct proc *p)
+{
+	for (int i = 0; i < 2500; i++) {
+		proc_end(p);
+		if (p->ended || !kill((pid_t)p->pid, 0) || errno != ESRCH || !dir_locked(p->dir))
+			break;
+		usleep(2000);
+	}
+}
+
 const struct run_start *proc_cpu(const struct proc *p)
 {
 	for (; p; p = p->parent)
@@ -176,6 +189,11 @@ static void open_json(struct proc *p)
 	char cmd[400];
 	int end = 0;
 
+	/* of one that has only just been made, or is being written: it is locked then, but for its first moment */
+	for (int i = 0; !text && (i < 5 || dir_locked(p->dir)) && i < 5000; i++) {
+		usleep(2000);
+		text = text_read(path);
+	}
 	if (text && json_words(text, "command", cmd, sizeof(cmd)))
 		p->command = xprintf("%s", cmd);
 	if (text && json_get(text, "parent", name, sizeof(name)) &&

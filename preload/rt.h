@@ -266,6 +266,7 @@ void rt_cut_undo(struct rt_tcb *t);
 struct ring_proc *rt_proc(const struct rt_tcb *t);
 struct rt_tcb *rt_thread_first(void);
 struct rt_tcb *rt_thread_new(struct rt_tcb *t, uint32_t how);
+bool rt_room_comes(void); /* there was no room, and there will be */
 void rt_thread_drop(struct rt_tcb *t);
 uint32_t rt_thread_end(struct rt_tcb *t);
 void rt_born(struct rt_tcb *t);

@@ -217,7 +217,8 @@ static int do_clone(struct rt_tcb *t)
 		how = RUN_START_FORK;
 	else if (!(flags & CLONE_THREAD))
 		how = flags & CLONE_VFORK ? RUN_START_VFORK : RUN_START_VM;
-	t->child = rt_thread_new(t, how);
+	while (!(t->child = rt_thread_new(t, how)) && rt_room_comes())
+		rt_futex_wait(&rt.ring->freed, rt.ring->freed, 1);
 	if (!t->child)
 		return finish(t, -EAGAIN); /* as when the kernel has no room for more */
 	if ((flags & CLONE_VM) && !(flags & CLONE_SIGHAND)) /* the kernel copies its table, too */

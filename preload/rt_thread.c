@@ -159,6 +159,15 @@ static uint32_t proc_new(const struct ring_proc *parent, uint32_t how)
 	return RING_NONE;
 }
 
+/* Processes that have ended, of which the collector has not written everything yet */
+bool rt_room_comes(void)
+{
+	for (uint32_t i = 0; i < RING_PROCS; i++)
+		if (ring_proc(rt.ring, i)->state == RING_EXIT)
+			return !rt_ring_dead();
+	return false;
+}
+
 struct rt_tcb *rt_thread_first(void)
 {
 	struct rt_tcb *t = tcb_new(proc_new(NULL, 0));
