@@ -294,6 +294,26 @@ static void dead_code(struct sp *sp)
 	fixpoint(sp);
 }
 
+static void solve(struct sp *sp)
+{
+	seed(sp, false);
+	fixpoint(sp);
+	seed(sp, true);
+	fixpoint(sp);
+	dead_code(sp);
+}
+
+/* A constant kept in a frame whose address got out may be another value when it is read back. That it gets out is
+ * known only in the end. */
+static void solve_again(struct sp *sp)
+{
+	memset(sp->in, 0, (sp->gr->g->nblock + 1) * sizeof(*sp->in));
+	memset(&sp->call, 0, sizeof(sp->call));
+	sp->call_changed = sp->escape = sp->retslot = sp->dead = false;
+	sp->nokeep = true;
+	solve(sp);
+}
+
 int sp_run(struct gr *gr)
 {
 	struct sp *sp = calloc(1, sizeof(*sp));
@@ -310,11 +330,9 @@ int sp_run(struct gr *gr)
 	}
 	for (int r = 0; r < 64; r++)
 		sp->t[r] = other;
-	seed(sp, false);
-	fixpoint(sp);
-	seed(sp, true);
-	fixpoint(sp);
-	dead_code(sp);
+	solve(sp);
+	if (sp->escape && sp->kept)
+		solve_again(sp);
 	sp->note = true;
 	gr->lifo = true;
 	for (uint32_t i = 0; i < gr->g->nblock; i++) {

@@ -49,6 +49,8 @@ struct sp {
 	uint64_t tset; /* those above the general registers that are not OTHER */
 	bool call_changed;
 	bool escape; /* a stack address is used in a way not followed */
+	bool kept; /* a constant was kept in the frame */
+	bool nokeep; /* constants in the frame are not followed: who has an address of it may write there */
 	bool retslot; /* the return address may be overwritten */
 	bool dead; /* second pass: calls that do not return lead on to what nothing else leads to */
 	bool note; /* last pass: fill gr->note */

@@ -163,8 +163,14 @@ static void do_store(struct sp *sp, struct sp_state *s, uint32_t k)
 	forget(s, base, a.c, op->w);
 	if (av_stack(v)) /* kept in the frame: followed only while the slot is a tracked save */
 		sp->escape |= v.k == AV_TAINT || op->w != 8 || s->nsave == SP_NSAVE;
-	if (op->w == 8 && v.k >= AV_REG && s->nsave < SP_NSAVE)
-		s->save[s->nsave++] = (struct sp_save){a.c, base, v};
+	if (op->w != 8 || v.k < AV_REG || s->nsave == SP_NSAVE)
+		return;
+	if (v.k >= AV_MOD) {
+		sp->kept = true;
+		if (sp->nokeep)
+			return;
+	}
+	s->save[s->nsave++] = (struct sp_save){a.c, base, v};
 }
 
 static void do_rec(struct sp *sp, struct sp_state *s, uint32_t k)

@@ -29,7 +29,7 @@ p=$b/test/progs
 run e2e env BUILD="$b" E2E_JOBS=2 test/e2e.sh $(OUT=$p test/progs/build.sh --list-base) \
 	"$p"/jt_dense.O0 "$p"/jt_dense.stripped "$p"/jt_sparse.clang "$p"/computed_goto.clang \
 	"$p"/calls_indirect.cet "$p"/calls_indirect.nopie "$p"/setjmp.O0 "$p"/ucontext.clang \
-	"$p"/tailcall.cet "$p"/varargs.O0 "$p"/memheavy.Os "$p"/vtables.nopie \
+	"$p"/tailcall.cet "$p"/escape_const.O0 "$p"/varargs.O0 "$p"/memheavy.Os "$p"/vtables.nopie \
 	"$p"/proc_fork "$p"/proc_vfork "$p"/proc_atfork "$p"/thr_join "$p"/thr_nested "$p"/thr_tsd \
 	"$p"/stk_jump "$p"/stk_context
 run procs env BUILD="$b" PROCS_JOBS=2 test/procs.sh
