@@ -171,7 +171,7 @@ static int start(struct collect *c, const char *proc)
 	if (!err)
 		err = proc_first(c, proc);
 	if (!err) {
-		struct cproc *p = proc_at(c, 0);
+		struct cproc *p = proc_at(0);
 
 		spool_init(p->dir_fd, c->spool);
 		err = json_run(c, p, JSON_RUNNING);

@@ -120,7 +120,7 @@ int spool_get(uint8_t *to, uint64_t n, uint64_t at);
 
 /* collect_proc.c */
 int proc_first(struct collect *c, const char *name); /* 0 or errno */
-struct cproc *proc_at(const struct collect *c, uint32_t index); /* of a ring_proc in use; NULL if unknown */
+struct cproc *proc_at(uint32_t index); /* of a ring_proc in use; NULL if unknown */
 struct cthread *proc_thread(struct collect *c, const struct ring_desc *d); /* made when it is new */
 void proc_forget(struct cthread *t); /* its log is complete */
 void proc_modules(struct collect *c, const struct ring_desc *d, const void *p);
@@ -134,7 +134,7 @@ void json_describe(struct cproc *p, const struct cproc *from);
 enum json_when { JSON_RUNNING, JSON_ENDED /* its end is known, its log not yet written */, JSON_FINAL };
 int json_proc(struct collect *c, struct cproc *p, enum json_when when);
 int json_run(struct collect *c, struct cproc *p, enum json_when when);
-void json_stop(struct collect *c, struct cproc *p); /* stop.bin */
+void json_stop(const struct cproc *p); /* stop.bin */
 void live_clean(struct collect *c);
 
 /* collect_watch.c */

@@ -240,11 +240,10 @@ int json_run(struct collect *c, struct cproc *p, enum json_when when)
 	return end(f, c->run_fd, "run.json.tmp", "run.json");
 }
 
-void json_stop(struct collect *c, struct cproc *p)
+void json_stop(const struct cproc *p)
 {
 	FILE *f = begin(p->dir_fd, "stop.bin.tmp");
 
-	(void)c;
 	if (!f)
 		return;
 	fwrite(&p->p->stop, sizeof(p->p->stop), 1, f);

@@ -28,6 +28,7 @@
 #define HASH 4096
 
 static struct cproc *live, *all;
+static struct cproc *entry[RING_PROCS]; /* whose ring_proc it is */
 static struct cthread *thread[HASH];
 
 static uint32_t state_of(const struct cproc *p)
@@ -43,23 +44,33 @@ int proc_open(const struct collect *c, const struct cproc *p, const char *file, 
 	return openat(c->run_fd, path, flags | O_CLOEXEC, 0666);
 }
 
+static uint32_t index_of(const struct collect *c, const struct ring_proc *r)
+{
+	return (uint32_t)(r - ring_proc(c->ring, 0));
+}
+
+/* A parent: it is alive, mostly, however many there have been since. */
 static struct cproc *known(uint32_t uid)
 {
-	struct cproc *p = all;
+	struct cproc *p = live;
 
 	while (p && p->uid != uid)
+		p = p->next;
+	for (p = p ? p : all; p && p->uid != uid;)
 		p = p->older;
 	return p;
 }
 
-struct cproc *proc_at(const struct collect *c, uint32_t index)
+struct cproc *proc_at(uint32_t index)
 {
-	struct ring_proc *r = ring_proc(c->ring, index);
-	struct cproc *p = live;
+	return index < RING_PROCS ? entry[index] : NULL;
+}
 
-	while (p && p->p != r)
-		p = p->next;
-	return p;
+/* the first error is the one to tell; threads stop at their next slow path */
+static void failed(struct collect *c, int err)
+{
+	if (err && !c->error)
+		c->ring->error = c->error = err;
 }
 
 static struct cproc *proc_new(struct collect *c, struct ring_proc *r, char *name, const struct cproc *from)
@@ -74,7 +85,7 @@ static struct cproc *proc_new(struct collect *c, struct ring_proc *r, char *name
 	p->next = live;
 	live = p;
 	p->older = all;
-	all = p;
+	all = entry[index_of(c, r)] = p;
 	watch_open(p);
 	p->dir_fd = openat(c->run_fd, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	if (p->dir_fd >= 0)
@@ -116,8 +127,7 @@ static char *make_dir(struct collect *c, uint32_t pid)
 		if (errno != EEXIST)
 			break;
 	}
-	if (!c->error)
-		c->error = errno;
+	failed(c, errno);
 	return NULL;
 }
 
@@ -158,10 +168,8 @@ static void born(struct collect *c, struct ring_proc *r)
 	char *name = make_dir(c, r->pid);
 	int err;
 
-	if (!name) {
-		c->ring->error = c->error;
+	if (!name)
 		name = strdup("."); /* nothing will be written there */
-	}
 	p = proc_new(c, r, name, from);
 	if (!from || c->error)
 		return;
@@ -169,8 +177,7 @@ static void born(struct collect *c, struct ring_proc *r)
 	if (!err &&
 	    state_of(p) == RING_RUN) /* else its end is told at once: a file that is replaced is dear */
 		err = json_proc(c, p, JSON_RUNNING);
-	if (err && !c->error)
-		c->ring->error = c->error = err;
+	failed(c, err);
 }
 
 /* a process that is not known yet; NULL, or its state */
@@ -179,7 +186,7 @@ static struct ring_proc *unknown(struct collect *c, uint32_t i, uint32_t *state)
 	struct ring_proc *r = ring_proc(c->ring, i);
 
 	*state = __atomic_load_n(&r->state, __ATOMIC_ACQUIRE);
-	if (*state == RING_FREE || proc_at(c, i) || r->done) /* done: stopped, over */
+	if (*state == RING_FREE || proc_at(i) || r->done) /* done: stopped, over */
 		return NULL;
 	return r;
 }
@@ -221,12 +228,12 @@ static bool births(struct collect *c)
 /* The process of a chunk: it may have been born, and even have ended, since proc_look(). */
 static struct cproc *proc_of(struct collect *c, const struct ring_desc *d)
 {
-	struct cproc *p = proc_at(c, d->proc);
+	struct cproc *p = proc_at(d->proc);
 
 	if (p)
 		return p;
 	births(c);
-	return proc_at(c, d->proc);
+	return proc_at(d->proc);
 }
 
 struct cthread *proc_thread(struct collect *c, const struct ring_desc *d)
@@ -269,8 +276,8 @@ void proc_modules(struct collect *c, const struct ring_desc *d, const void *p)
 
 	if (fd >= 0)
 		close(fd);
-	if (err && of && !c->error)
-		c->ring->error = c->error = err;
+	if (of)
+		failed(c, err);
 }
 
 /* What threads of p left in their chunks, up to the log pointers they published: all of it, where one was in a system call.
@@ -280,7 +287,7 @@ void proc_modules(struct collect *c, const struct ring_desc *d, const void *p)
 static void salvage(struct collect *c, struct cproc *p, bool alive)
 {
 	struct ring_head *h = c->ring;
-	uint32_t index = (uint32_t)(p->p - ring_proc(h, 0));
+	uint32_t index = index_of(c, p->p);
 
 	for (uint32_t i = 0; i < __atomic_load_n(&h->nslots, __ATOMIC_ACQUIRE); i++) {
 		struct ring_thread *th = ring_thread(h, i);
@@ -334,7 +341,7 @@ static void ends(struct collect *c, struct cproc *p, enum fate fate)
 	p->exit_code = p->p->exit_code;
 	salvage(c, p, fate == FATE_ALIVE);
 	if (p->state == RING_STOP && p->p->stop.magic == RUN_STOP_MAGIC)
-		json_stop(c, p);
+		json_stop(p);
 	p->last = work_in();
 	p->ending = true;
 	if (work_finish(p->last, p->first && fate == FATE_ALIVE ? PATIENCE_MS : 1))
@@ -361,6 +368,7 @@ static void over(struct collect *c, struct cproc *p)
 	while (*at != p)
 		at = &(*at)->next;
 	*at = p->next;
+	entry[index_of(c, p->p)] = NULL;
 	if (p->state != RING_STOP)
 		__atomic_store_n(&p->p->state, RING_FREE, __ATOMIC_RELEASE);
 	p->p = NULL;

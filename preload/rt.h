@@ -253,12 +253,14 @@ bool rt_chunk_take(struct rt_tcb *t, uint64_t first);
 void rt_chunk_give(struct rt_tcb *t, uint32_t kind); /* enum ring_kind */
 struct ring_desc *rt_chunk_desc(const struct rt_tcb *t);
 int rt_ring_message(uint32_t kind, const void *p, uint32_t n); /* kind: enum ring_kind */
-void rt_mark(struct rt_tcb *t, uint32_t kind, uint32_t id, uint64_t arg);
+void rt_called(struct rt_tcb *t, uint32_t nr, uint64_t result); /* the mark of a system call */
+void rt_event(struct rt_tcb *t, uint32_t ev, uint64_t arg); /* enum run_event */
+void rt_event_with(struct rt_tcb *t, uint32_t ev, uint64_t arg, const void *p,
+		   uint32_t n); /* p: n bytes follow */
 void rt_log(struct rt_tcb *t, const void *from, uint64_t n);
 int rt_chunk_full(struct rt_tcb *t);
 /* 0: at tcb.lp, maybe in another chunk now, is room for a cut and some KiB; else enum run_stop: stop */
 uint32_t rt_ring_room(struct rt_tcb *t);
-void rt_event(struct rt_tcb *t, uint32_t ev, uint64_t arg, const void *p, uint32_t n); /* p: n bytes follow */
 void rt_cut(struct rt_tcb *t, uint64_t at, uint32_t bytes); /* at: address in the current chunk */
 void rt_cut_undo(struct rt_tcb *t);
 

@@ -109,6 +109,17 @@
 	mov SV(R_RDX), %rdx
 	.endm
 
+	/* what the kernel gives a handler, from its frame */
+	.macro handler_args
+	mov 8 + UC_R10(%rsp), %r10
+	mov 8 + UC_R11(%rsp), %r11
+	mov 8 + UC_RCX(%rsp), %rcx
+	lea 8(%rsp), %rdx
+	lea 8 + UC_SIZE(%rsp), %rsi
+	mov (%rsi), %edi		/* si_signo */
+	mov $0, %eax
+	.endm
+
 	.macro label name
 	.hidden \name
 	.globl \name
@@ -376,26 +387,14 @@ label rt_sig_entry
 	syscall
 	/* here a signal may come: in_window() in rt_sig.c */
 label rt_sig_open
-	mov 8 + UC_R10(%rsp), %r10
-	mov 8 + UC_R11(%rsp), %r11
-	mov 8 + UC_RCX(%rsp), %rcx
-	lea 8(%rsp), %rdx
-	lea 8 + UC_SIZE(%rsp), %rsi
-	mov (%rsi), %edi		/* si_signo */
-	mov $0, %eax
+	handler_args
 	jmp *%gs:T_TARGET
 label rt_sig_open_end
 6:	mov %rbx, %rsp
 	mov $15, %eax			/* rt_sigreturn */
 	syscall
 7:	syscall				/* tracing has stopped: nothing depends on gs */
-	mov 8 + UC_R10(%rsp), %r10
-	mov 8 + UC_R11(%rsp), %r11
-	mov 8 + UC_RCX(%rsp), %rcx
-	lea 8(%rsp), %rdx
-	lea 8 + UC_SIZE(%rsp), %rsi
-	mov (%rsi), %edi
-	mov $0, %eax
+	handler_args
 	jmp *OUT(R_RIP)
 
 label rt_restorer

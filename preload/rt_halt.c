@@ -82,7 +82,7 @@ bool rt_halted(struct rt_tcb *t, int sig, const int *info, uint64_t *uc)
 	in = rt_sig_pause(t, SIGKILL, uc);
 	if (s == RING_EXIT) {
 		if (in) {
-			rt_mark(t, RUN_MARK_EVENT, RUN_EV_EXIT, rt_proc(t)->exit_code);
+			rt_event(t, RUN_EV_EXIT, rt_proc(t)->exit_code);
 			rt_thread_end(t);
 		}
 		say(t);
@@ -90,7 +90,7 @@ bool rt_halted(struct rt_tcb *t, int sig, const int *info, uint64_t *uc)
 			rt_futex_wait(&rt_proc(t)->state, s, 1000);
 	}
 	if (in)
-		rt_mark(t, RUN_MARK_EVENT, RUN_EV_EXEC, 0);
+		rt_event(t, RUN_EV_EXEC, 0);
 	say(t);
 	while (state(t) == RING_EXEC)
 		rt_futex_wait(&rt_proc(t)->state, s, 10);

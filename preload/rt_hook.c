@@ -35,14 +35,14 @@ void rt_result(const struct rt_tcb *t, uint64_t *gpr, uint64_t r)
 static void stamp(struct rt_tcb *t)
 {
 	if (t->stamp)
-		rt_mark(t, RUN_MARK_EVENT, RUN_EV_TIME, rt_tsc());
+		rt_event(t, RUN_EV_TIME, rt_tsc());
 }
 
 static int finish(struct rt_tcb *t, long r)
 {
 	rt_result(t, t->sv.gpr, r);
 	stamp(t);
-	rt_mark(t, RUN_MARK_SYSCALL, (uint32_t)t->sv.nr, r);
+	rt_called(t, (uint32_t)t->sv.nr, r);
 	t->sv.gpr[R15] = t->t.lp;
 	return RT_DO_FINISH;
 }
@@ -56,17 +56,12 @@ static int stop_before(struct rt_tcb *t, uint32_t reason)
 	return finish(t, call(t));
 }
 
-static void event(struct rt_tcb *t, uint32_t ev, uint64_t arg)
-{
-	rt_mark(t, RUN_MARK_EVENT, ev, arg);
-}
-
 static void unmapped(struct rt_tcb *t, uint64_t addr, uint64_t size)
 {
 	uint32_t index[64], n = rt_mod_unmap(addr, size, index, 64);
 
 	for (uint32_t i = 0; i < n; i++)
-		event(t, RUN_EV_MODULE, index[i]);
+		rt_event(t, RUN_EV_MODULE, index[i]);
 }
 
 static void executable(struct rt_tcb *t, uint64_t addr, uint64_t size)
@@ -74,7 +69,7 @@ static void executable(struct rt_tcb *t, uint64_t addr, uint64_t size)
 	const struct rt_module *m = rt_mod_exec(addr, size);
 
 	if (m)
-		event(t, RUN_EV_MODULE, m->index);
+		rt_event(t, RUN_EV_MODULE, m->index);
 }
 
 /* Addresses are logged in six bytes: 47 bits is all a process has unless it asks for more (five-level
@@ -136,7 +131,7 @@ static int do_exit(struct rt_tcb *t)
 	struct ring_proc *p = rt_proc(t);
 	uint32_t left;
 
-	event(t, RUN_EV_EXIT, t->sv.gpr[RDI]);
+	rt_event(t, RUN_EV_EXIT, t->sv.gpr[RDI]);
 	left = rt_thread_end(t);
 	if (t->sv.nr != __NR_exit_group && left)
 		return RT_DO_EXIT;
@@ -175,7 +170,7 @@ static int do_exec(struct rt_tcb *t)
 		rt_exec_alone(t);
 	if (!t->vm && rt.registered != rt.pid)
 		rt_dir_register(); /* a forked child: its ancestors may be gone when the new image looks for its run */
-	event(t, RUN_EV_EXEC, 0);
+	rt_event(t, RUN_EV_EXEC, 0);
 	if (__atomic_compare_exchange_n(&rt_proc(t)->state, &run, RING_EXEC, false, __ATOMIC_RELEASE,
 					__ATOMIC_RELAXED)) {
 		if (rt_proc(t)->nlive > 1 && executable_file(t))

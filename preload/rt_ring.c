@@ -321,27 +321,31 @@ uint64_t rt_ring_pos(const struct rt_tcb *t, uint64_t lp)
 	return rt_chunk_desc(t)->first + (lp - t->chunk);
 }
 
-/* there is room for it behind every position at which a copy leaves for the runtime: RUN_CHUNK_SLACK */
-void rt_mark(struct rt_tcb *t, uint32_t kind, uint32_t id, uint64_t arg)
-{
-	uint8_t *p = (uint8_t *)t->t.lp;
-	uint32_t word = kind | id << RUN_MARK_ID_SHIFT;
-
-	memcpy(p, &word, 4);
-	memcpy(p + 4, &arg, 8);
-	t->t.lp += 12;
-}
-
-/* whole before the log pointer is behind it: a killed process leaves nothing half said */
-void rt_event(struct rt_tcb *t, uint32_t ev, uint64_t arg, const void *p, uint32_t n)
+/* A mark and n bytes that belong to it. There is room behind every position at which a copy leaves for the runtime
+ * (RUN_CHUNK_SLACK). Whole before the log pointer is behind it: a killed process leaves nothing half said */
+static void mark(struct rt_tcb *t, uint32_t word, uint64_t arg, const void *p, uint32_t n)
 {
 	uint8_t *at = (uint8_t *)t->t.lp;
-	uint32_t word = RUN_MARK_EVENT | ev << RUN_MARK_ID_SHIFT;
 
 	memcpy(at, &word, 4);
 	memcpy(at + 4, &arg, 8);
 	memcpy(at + 12, p, n);
 	__atomic_store_n(&t->t.lp, (uint64_t)at + 12 + n, __ATOMIC_RELEASE);
+}
+
+void rt_called(struct rt_tcb *t, uint32_t nr, uint64_t result)
+{
+	mark(t, RUN_MARK_SYSCALL | nr << RUN_MARK_ID_SHIFT, result, NULL, 0);
+}
+
+void rt_event(struct rt_tcb *t, uint32_t ev, uint64_t arg)
+{
+	mark(t, RUN_MARK_EVENT | ev << RUN_MARK_ID_SHIFT, arg, NULL, 0);
+}
+
+void rt_event_with(struct rt_tcb *t, uint32_t ev, uint64_t arg, const void *p, uint32_t n)
+{
+	mark(t, RUN_MARK_EVENT | ev << RUN_MARK_ID_SHIFT, arg, p, n);
 }
 
 void rt_cut(struct rt_tcb *t, uint64_t at, uint32_t bytes)

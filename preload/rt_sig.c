@@ -235,7 +235,7 @@ static void in_fast(struct rt_tcb *t, uint64_t rip, struct rt_intr *in)
 	}
 	if (rip < (uint64_t)rt_sys_logged) {
 		t->t.lp = lp;
-		rt_mark(t, RUN_MARK_SYSCALL, (uint32_t)t->sv.nr, in->gpr[RAX]);
+		rt_called(t, (uint32_t)t->sv.nr, in->gpr[RAX]);
 		lp = t->t.lp;
 	}
 	called(t, in, lp);
@@ -381,7 +381,7 @@ static void trapped(struct rt_tcb *t, uint64_t *uc, uint64_t trap)
 	t->t.lp = in.lp;
 	rt_map_avoid(m, (uint32_t)(trap - m->bias));
 	put(uc, in.gpr, trap, in.rflags);
-	rt_event(t, RUN_EV_UNEXPECTED, trap, NULL, 0);
+	rt_event(t, RUN_EV_UNEXPECTED, trap);
 	in.lp = t->t.lp;
 	if ((!due || !rt_enter(t, uc)) && !stop(t, RUN_STOP_UNEXPECTED, SIGTRAP, &in))
 		rt_enter_anyway(t, uc);

@@ -112,7 +112,7 @@ static void say(struct rt_tcb *t, int sig, uint64_t uc, const struct rt_intr *in
 	s.rip = in->w.rip;
 	s.rflags = in->rflags;
 	memcpy(s.gpr, in->gpr, sizeof(s.gpr));
-	rt_event(t, RUN_EV_SIGNAL, sizeof(s), &s, sizeof(s));
+	rt_event_with(t, RUN_EV_SIGNAL, sizeof(s), &s, sizeof(s));
 }
 
 static void keep(struct rt_tcb *t, uint64_t uc, const struct rt_intr *in, uint32_t off, uint32_t bytes)
@@ -212,7 +212,7 @@ static uint32_t resume(struct rt_tcb *t, uint64_t *uc, uint64_t frame)
 		r.gpr[i] = uc[rt_uc_word[i]];
 	if (m && frame && !stack_told(frames(t), frame, r.gpr[RSP]))
 		take_stack(&r);
-	rt_event(t, RUN_EV_RESUME, sizeof(r) + r.stack_size, &r, sizeof(r));
+	rt_event_with(t, RUN_EV_RESUME, sizeof(r) + r.stack_size, &r, sizeof(r));
 	rt_log(t, (void *)r.stack, r.stack_size);
 	if (!m)
 		return 0;
@@ -257,7 +257,7 @@ static uint32_t back(struct rt_tcb *t, const struct frame *f, uint64_t *uc, uint
 
 	if (reason)
 		return reason;
-	rt_event(t, RUN_EV_SIGRET, frame, NULL, 0);
+	rt_event(t, RUN_EV_SIGRET, frame);
 	for (int i = 0; i < 16; i++)
 		uc[rt_uc_word[i]] = f->raw[i];
 	uc[UC_RIP / 8] = f->raw_rip;

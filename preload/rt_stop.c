@@ -31,7 +31,7 @@ static void stop(struct rt_tcb *t, uint32_t reason, const struct run_stop_state 
 	p->stop_uid = t->th.uid;
 	p->extra = 0;
 	if (!st->async)
-		rt_mark(t, RUN_MARK_EVENT, RUN_EV_STOP, reason);
+		rt_event(t, RUN_EV_STOP, reason);
 	else if (st->where == RUN_STOP_IN_COPY && t->t.lp - t->chunk < RUN_CHUNK_SIZE)
 		p->extra = RUN_CHUNK_SLACK;
 	__atomic_compare_exchange_n(&p->state, &run, RING_STOP, false, __ATOMIC_RELEASE, __ATOMIC_RELAXED);

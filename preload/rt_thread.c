@@ -38,14 +38,13 @@ struct ring_proc *rt_proc(const struct rt_tcb *t)
 
 /* ---- TCBs ---- */
 
-static uint32_t at_least(uint32_t *word, uint32_t v)
+static void at_least(uint32_t *word, uint32_t v)
 {
 	uint32_t old = __atomic_load_n(word, __ATOMIC_RELAXED);
 
 	while (old < v &&
 	       !__atomic_compare_exchange_n(word, &old, v, true, __ATOMIC_RELAXED, __ATOMIC_RELAXED))
 		;
-	return v;
 }
 
 /* a free TCB becomes taken; NULL when all are in use */
@@ -246,7 +245,7 @@ static void log_start(struct rt_tcb *t)
 		s.stack = t->sv.gpr[RSP];
 		s.stack_size = rt_stack_size(s.stack);
 	}
-	rt_mark(t, RUN_MARK_EVENT, RUN_EV_START, sizeof(s) + s.stack_size);
+	rt_event(t, RUN_EV_START, sizeof(s) + s.stack_size);
 	rt_log(t, &s, sizeof(s));
 	rt_log(t, (void *)s.stack, s.stack_size);
 }

@@ -9,7 +9,7 @@
 #include <dlfcn.h>
 #include <pthread.h>
 
-#include "check.h"
+#include "four.h"
 
 static void *run(void *arg)
 {
@@ -33,16 +33,6 @@ static void *run(void *arg)
 
 int main(void)
 {
-	unsigned long s = 0;
-	pthread_t t[4];
-	void *r;
-
-	for (long i = 0; i < 4; i++)
-		CHECK(!pthread_create(&t[i], NULL, run, (void *)i));
-	for (int i = 0; i < 4; i++) {
-		CHECK(!pthread_join(t[i], &r));
-		s = s * 3 + (unsigned long)r;
-	}
-	printf("ldr_dl_threads %lx\n", s);
+	printf("ldr_dl_threads %lx\n", four_threads(run));
 	return 0;
 }

@@ -5,18 +5,7 @@
 // STATUS: 5
 #include <pthread.h>
 
-#include "check.h"
-
-static volatile unsigned turns[2];
-
-static void *spin(void *arg)
-{
-	for (unsigned n = 0;; n++) {
-		work(n, 50);
-		turns[(long)arg]++;
-	}
-	return NULL;
-}
+#include "turns.h"
 
 static void *leave(void *arg)
 {

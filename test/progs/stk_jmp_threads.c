@@ -5,7 +5,7 @@
 #include <pthread.h>
 #include <setjmp.h>
 
-#include "check.h"
+#include "four.h"
 
 static __thread jmp_buf env[4];
 static __thread unsigned calls;
@@ -41,16 +41,6 @@ static void *run(void *arg)
 
 int main(void)
 {
-	unsigned long s = 0;
-	pthread_t t[4];
-	void *r;
-
-	for (long i = 0; i < 4; i++)
-		CHECK(!pthread_create(&t[i], NULL, run, (void *)i));
-	for (int i = 0; i < 4; i++) {
-		CHECK(!pthread_join(t[i], &r));
-		s = s * 3 + (unsigned long)r;
-	}
-	printf("stk_jmp_threads %lx\n", s);
+	printf("stk_jmp_threads %lx\n", four_threads(run));
 	return 0;
 }
