@@ -49,7 +49,7 @@ struct ring_proc {
 	uint32_t stop_reason; /* enum run_stop */
 	uint32_t exit_code; /* state RING_EXIT: the argument of exit_group */
 	uint32_t nlive; /* threads that have a ring_thread, but for those that say they exit */
-	uint32_t halted, zero; /* futex: threads that have said where they are (rt_halt.c) */
+	uint32_t halted, zero; /* futex: bumped when a thread has said where it is (rt_halt.c) */
 	uint64_t stop_uid; /* ring_thread.uid of the thread that stopped it */
 	uint64_t extra; /* bytes to save beyond its log pointer at an asynchronous stop */
 	struct run_stop_state stop; /* valid when state is RING_STOP */

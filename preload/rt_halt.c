@@ -8,14 +8,15 @@
  *   exit_group ─▶ rt_halt_others(): SIGTRAP to each ─▶ rt_halted(): cut, SIGNAL, EXIT; waits for the end
  *   execve     ─▶ the same                           ─▶ cut, SIGNAL, EXEC; waits, and goes on when it fails
  *
- * SIGTRAP is the runtime's in any case (rt_sig.c). A thread that has it blocked is not waited for long.
+ * SIGTRAP is the runtime's in any case (rt_sig.c). A thread in a system call has said all that there is to say
+ * (ring_thread.calling): it is not waited for. One that computes with SIGTRAP blocked is not waited for long.
  */
 #include "rt.h"
 
 #define SIGTRAP 5
 #define SIGKILL 9
 #define SI_QUEUE (-1)
-#define PATIENCE_MS 20
+#define PATIENCE_MS 500 /* a thread that is due may have to wait for a processor */
 
 /* siginfo (uapi/asm-generic/siginfo.h) of our signal, which nobody else's is taken for: signo, errno, code, pid,
  * uid, value */
@@ -36,25 +37,42 @@ static bool ending(uint32_t s)
 	return s == RING_EXIT || s == RING_EXEC;
 }
 
+/* th is another thread of t's process */
+static bool other(const struct rt_tcb *t, const struct ring_thread *th)
+{
+	return th->life == RING_THREAD_LIVE && th->proc == t->th.proc && th != &t->th;
+}
+
+/* one of them computes, and has not said where */
+static bool computes(const struct rt_tcb *t)
+{
+	for (uint32_t i = 0; i < rt.ring->nslots; i++) {
+		const struct ring_thread *th = ring_thread(rt.ring, i);
+
+		if (other(t, th) && !__atomic_load_n(&th->calling, __ATOMIC_ACQUIRE))
+			return true;
+	}
+	return false;
+}
+
 /* t's process has said that it ends */
 void rt_halt_others(const struct rt_tcb *t)
 {
-	struct ring_head *h = rt.ring;
 	struct ring_proc *p = rt_proc(t);
-	uint32_t asked = 0, pid = (uint32_t)rt_getpid();
+	uint32_t pid = (uint32_t)rt_getpid();
 	struct info info = {SIGTRAP, 0, SI_QUEUE, 0, pid, 0, (uint64_t)rt_text_lo, {0}};
 	uint64_t t0 = rt_msec();
 
-	__atomic_store_n(&p->halted, 0, __ATOMIC_RELEASE);
-	for (uint32_t i = 0; i < h->nslots; i++) {
-		struct ring_thread *th = ring_thread(h, i);
+	for (uint32_t i = 0; i < rt.ring->nslots; i++) {
+		const struct ring_thread *th = ring_thread(rt.ring, i);
 
-		if (th->life == RING_THREAD_LIVE && th->proc == t->th.proc && th != &t->th &&
-		    !rt_err(rt_sc(__NR_rt_tgsigqueueinfo, pid, th->tid, SIGTRAP, &info)))
-			asked++;
+		if (other(t, th))
+			rt_sc(__NR_rt_tgsigqueueinfo, pid, th->tid, SIGTRAP, &info);
 	}
-	for (uint32_t n; (n = __atomic_load_n(&p->halted, __ATOMIC_ACQUIRE)) < asked;) {
-		if (rt_msec() - t0 > PATIENCE_MS)
+	for (;;) {
+		uint32_t n = __atomic_load_n(&p->halted, __ATOMIC_ACQUIRE);
+
+		if (!computes(t) || rt_msec() - t0 > PATIENCE_MS)
 			break;
 		rt_futex_wait(&p->halted, n, 2);
 	}
@@ -64,6 +82,7 @@ static void say(struct rt_tcb *t)
 {
 	struct ring_proc *p = rt_proc(t);
 
+	__atomic_store_n(&t->th.calling, 1, __ATOMIC_RELEASE); /* as good as that */
 	__atomic_add_fetch(&p->halted, 1, __ATOMIC_RELEASE);
 	rt_futex_wake(&p->halted);
 }
@@ -94,6 +113,7 @@ bool rt_halted(struct rt_tcb *t, int sig, const int *info, uint64_t *uc)
 	say(t);
 	while (state(t) == RING_EXEC)
 		rt_futex_wait(&rt_proc(t)->state, s, 10);
+	t->th.calling = 0;
 	if (in)
 		rt_sig_unpause(t, uc);
 	return true;
