@@ -11,6 +11,7 @@
  *       start.bin              start state (struct run_start …)
  *       modules.bin            struct run_module records, appended as modules come and go
  *       thread-TID.log         stream of one thread (struct run_chunk + payload, repeated)
+ *       pt-TID.bin             its Intel PT packets, where those tell the control flow (run_pt.h)
  *
  * Every file is append-only and valid up to its last complete record at any moment.
  */
@@ -19,7 +20,7 @@
 
 #include <stdint.h>
 
-#define RUN_VERSION 3
+#define RUN_VERSION 4
 
 /* ---- stream: marks -------------------------------------------------------------------
  *
@@ -66,6 +67,10 @@ enum run_event {
 	/* argument = TSC. Before a system call that may wait, and behind it (both stand before its mark): what comes
 	 * before is not later, what comes after is not earlier */
 	RUN_EV_TIME = 10,
+	/* A place where a walk that has lost its way can start: argument = sizeof(struct run_key), which follows, and
+	 * behind it stack_size bytes of stack. Only where Intel PT tells the control flow. Stands at a chunk's
+	 * beginning and says nothing new to a walk that has not lost it */
+	RUN_EV_KEY = 11,
 };
 
 /* What the first instruction of a thread finds: it is the one behind the system call that made the thread.
@@ -106,6 +111,25 @@ struct run_resume {
 		stack_size; /* address and number of bytes that follow: of a stack whose frames the stream
 	                       does not tell, from below rsp on up. 0 where rsp is that of the signal that ends */
 };
+
+/* The thread is in the chunk-full hook, which goes on at `copy`: no log of what comes next is stored yet, nothing of
+ * what came before is missing. Right after this is written the counter is put into the PT stream, as run_pt_info.counter
+ * says: what the stream has behind it is control flow behind this place. */
+struct run_key {
+	uint32_t counter; /* 1, 2, 3 … of this thread */
+	uint32_t modules; /* records of modules.bin in effect: those below this index */
+	uint64_t rip, rflags; /* the program's: original address of the next instruction */
+	uint64_t copy; /* run-time address of the place in the copy */
+	uint64_t gpr[16]; /* the program's registers, hardware order */
+	uint64_t fsbase;
+	uint64_t expect; /* tcb.expect */
+	uint64_t tsc;
+	uint64_t stack,
+		stack_size; /* address and number of bytes that follow: the callers' frames from rsp on, at most
+	                       RUN_KEY_STACK */
+};
+_Static_assert(sizeof(struct run_key) == 200, "on-disk format");
+#define RUN_KEY_STACK (64u << 10)
 
 /* Where in a chunk a signal interrupted copied code. The region that was interrupted had stored the `bytes` bytes
  * from `at` on, without having moved its log pointer past `at`; behind them RUN_EV_SIGNAL stands. When the
@@ -192,6 +216,9 @@ struct run_module {
 	uint32_t reason; /* enum run_module_reason when opaque */
 	uint8_t key[32]; /* as in struct map_head */
 	uint32_t key_len, path_len; /* path follows, NUL-terminated */
+	uint32_t
+		map_flags; /* MAP_F_* of the map used: with MAP_F_PT it is maps/KEY-p.ptmap, else maps/KEY.ptmap */
+	uint32_t zero;
 	uint64_t xxh3; /* of the record with this field zero */
 	/* char path[] */
 };

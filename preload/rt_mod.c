@@ -91,6 +91,7 @@ static int record(const struct rt_module *m, uint32_t kind, uint32_t index)
 	memcpy(r->key, m->key, sizeof(r->key));
 	r->key_len = m->key_len;
 	r->path_len = n;
+	r->map_flags = rt.mapflags;
 	memcpy(r + 1, m->path, n);
 	r->xxh3 = rt_xxh3(r, r->size);
 	if (rt.active) /* what has become of the path, of us, of our rights? */
