@@ -1,0 +1,175 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * rt_sysout.c - which memory of the program a system call wrote: the way through the table
+ *
+ *   rt_sysout ─▶ so_table (rt_sysout_tab.c) ─▶ ranges that follow from arguments and result
+ *                                           ├▶ rt_sysout_fn.c     that need a look at memory
+ *                                           ├▶ rt_sysout_sock.c   iovec, msghdr, socket addresses
+ *                                           ├▶ rt_sysout_ctl.c    by command: fcntl, prctl, ptrace, ...
+ *                                           └▶ rt_sysout_ioctl.c  by request
+ *
+ * Sources: the kernel's arch/x86/entry/syscalls/syscall_64.tbl, and the SYSCALL_DEFINE of each call.
+ */
+#include "rt_sysout_in.h"
+#include "rt_sysout_nr.h"
+#include <linux/errno.h>
+
+#define PAGE 4096ull
+
+uint32_t so_u32(uint64_t addr)
+{
+	uint32_t v;
+
+	return rt_copy_out(&v, addr, sizeof(v)) ? 0 : v;
+}
+
+uint64_t so_u64(uint64_t addr)
+{
+	uint64_t v;
+
+	return rt_copy_out(&v, addr, sizeof(v)) ? 0 : v;
+}
+
+/* the part of a range up to the first page that cannot be read */
+static uint64_t there(uint64_t addr, uint64_t len)
+{
+	uint64_t at = addr;
+	uint8_t byte;
+
+	if (len > ~addr)
+		len = ~addr;
+	while (at < addr + len && !rt_copy_out(&byte, at, 1))
+		at = (at | (PAGE - 1)) + 1;
+	return so_min(at - addr, len);
+}
+
+void so_add(struct so *s, uint64_t addr, uint64_t len)
+{
+	struct out_range *last = s->n ? &s->out[s->n - 1] : NULL;
+
+	if (addr && len && s->clip)
+		len = there(addr, len);
+	if (!addr || !len)
+		return;
+	if (last && last->addr + last->len == addr) {
+		last->len += len;
+		return;
+	}
+	if (s->n == s->max) {
+		s->stop = true;
+		return;
+	}
+	s->out[s->n++] = (struct out_range){addr, len};
+}
+
+void so_loose(struct so *s, uint64_t addr, uint64_t len)
+{
+	bool clip = s->clip;
+
+	s->clip = true;
+	so_add(s, addr, len);
+	s->clip = clip;
+}
+
+static uint64_t length(const struct so *s, const struct so_out *o)
+{
+	uint64_t ret = s->ret < 0 ? 0 : s->ret, j = s->arg[(o->how >> 4) % 6];
+
+	switch (o->how & 15) {
+	case SO_FIX:
+		return o->size;
+	case SO_RET:
+		return ret * o->size;
+	case SO_RETL:
+		return so_min(ret, j) * o->size;
+	case SO_CNT:
+		return (j & 0xffffffff) * o->size;
+	}
+	return 0;
+}
+
+static void list(struct so *s, const struct so_desc *d)
+{
+	for (int i = 0; i < 3 && d->out[i].how; i++)
+		so_add(s, s->arg[d->out[i].arg], length(s, &d->out[i]));
+}
+
+/* it has a pointer through which it writes */
+static bool writes(const struct so *s, const struct so_desc *d)
+{
+	if (d->class != SO_LIST && d->class != SO_MAP && d->class != SO_SPECIAL)
+		return d->class != SO_NONE;
+	for (int i = 0; i < 3 && d->out[i].how; i++)
+		if (s->arg[d->out[i].arg])
+			return true;
+	return false;
+}
+
+/* Which failures say that nothing was written. With EFAULT it may have been some. */
+static bool clean(const struct so *s, const struct so_desc *d)
+{
+	if (s->ret >= 0)
+		return false;
+	if (s->ret == -ENOSYS || s->ret == -EBADF)
+		return true;
+	if (s->ret == -EFAULT)
+		return !writes(s, d);
+	return !(d->flags & SO_FAIL);
+}
+
+static void more(struct so *s, uint8_t class)
+{
+	switch (class) {
+	case SO_FN:
+	case SO_SPECIAL:
+		so_fn(s);
+		break;
+	case SO_SOCK:
+		so_sock(s);
+		break;
+	case SO_CTL:
+		so_ctl(s);
+		break;
+	case SO_IOCTL:
+		so_ioctl(s);
+		break;
+	}
+}
+
+int rt_sysout(long nr, const uint64_t arg[6], long ret, const struct sys_before *before,
+	      struct out_range *out, int max, int *n)
+{
+	struct so s = {(uint32_t)nr, arg, ret, before, out, max, 0, false, false, before->odd};
+	const struct so_desc *d;
+
+	*n = 0;
+	if (s.nr >= so_ncalls || so_table[s.nr].class == SO_UNKNOWN)
+		return ret == -ENOSYS ? OUT_NONE : OUT_STOP;
+	d = &so_table[s.nr];
+	if (!clean(&s, d)) {
+		s.clip = ret < 0 || (d->flags & SO_CLIP);
+		s.stop |= ret == -EFAULT || d->class == SO_STOP;
+		list(&s, d);
+		more(&s, d->class);
+	}
+	*n = s.n;
+	if (s.stop)
+		return OUT_STOP;
+	if (s.map || d->class == SO_MAP)
+		return OUT_MAP;
+	if (d->class == SO_SPECIAL)
+		return OUT_SPECIAL;
+	return s.n ? OUT_LIST : OUT_NONE;
+}
+
+void rt_sysin(long nr, const uint64_t arg[6], struct sys_before *before)
+{
+	uint32_t call = (uint32_t)nr;
+	uint8_t class = call < so_ncalls ? so_table[call].class : SO_UNKNOWN;
+
+	*before = (struct sys_before){{0}, 0};
+	if (class == SO_SOCK)
+		so_sock_before(call, arg, before);
+	else if (class == SO_IOCTL)
+		so_ioctl_before(arg, before);
+}
