@@ -67,10 +67,6 @@ enum run_event {
 	/* argument = TSC. Before a system call that may wait, and behind it (both stand before its mark): what comes
 	 * before is not later, what comes after is not earlier */
 	RUN_EV_TIME = 10,
-	/* A place where a walk that has lost its way can start: argument = sizeof(struct run_key), which follows, and
-	 * behind it stack_size bytes of stack. Only where Intel PT tells the control flow. Stands at a chunk's
-	 * beginning and says nothing new to a walk that has not lost it */
-	RUN_EV_KEY = 11,
 };
 
 /* What the first instruction of a thread finds: it is the one behind the system call that made the thread.
@@ -112,9 +108,11 @@ struct run_resume {
 	                       does not tell, from below rsp on up. 0 where rsp is that of the signal that ends */
 };
 
-/* The thread is in the chunk-full hook, which goes on at `copy`: no log of what comes next is stored yet, nothing of
- * what came before is missing. Right after this is written the counter is put into the PT stream, as run_pt_info.counter
- * says: what the stream has behind it is control flow behind this place. */
+/* A keyframe: what a walk that has lost its way needs to start from here. Only where Intel PT tells the control flow. It
+ * stands at a chunk's beginning and is no part of the stream (run_chunk.key). The thread is in the chunk-full hook,
+ * which goes on at `copy`: no log of what comes next is stored yet, nothing of what came before is missing. Right
+ * after this is written the counter is put into the PT stream, as run_pt_info.counter says: what the stream has
+ * behind it is control flow behind this place. */
 struct run_key {
 	uint32_t counter; /* 1, 2, 3 … of this thread */
 	uint32_t modules; /* records of modules.bin in effect: those below this index */
@@ -172,7 +170,11 @@ struct run_chunk {
 	uint32_t raw_size, disk_size; /* payload bytes before and after compression */
 	uint64_t tsc_open, tsc_close;
 	uint64_t xxh3; /* XXH3_64bits of the payload as stored on disk */
-	uint32_t ncut, zero; /* the payload ends with so many struct run_cut; raw_size counts them */
+	uint32_t ncut; /* the payload ends with so many struct run_cut; raw_size counts them */
+	uint32_t
+		key; /* it begins with so many bytes that are no part of the stream: struct run_key and its stack, or
+	                none. `first` is the position of the byte behind them; run_cut.at counts from the payload's
+	                beginning */
 };
 _Static_assert(sizeof(struct run_chunk) == 72, "on-disk format");
 

@@ -5,8 +5,8 @@
  *   proc-PID.N/pt-TID.bin     struct run_pt_info, then struct run_pt_rec + payload, repeated. A tid that names several
  *                             threads of a process, one after the other: pt-TID.1.bin …, as thread-TID.1.log
  *   maps/KEY.text             the executable bytes of a module's file, at their file offsets (the rest are holes), with
- *                             its ELF header and program headers: what was not relocated runs from there
- *   maps/rt-HASH.text         the same of libptrace_rt.so; its name is in run_pt_info.runtime
+ *                             its ELF header and program headers: what was not relocated runs from there. Of every module
+ *                             in modules.bin that has a key, libptrace_rt.so among them
  *
  * The payloads of RUN_PT_DATA records, put together, are what the hardware wrote for the thread. Between two of them
  * nothing is missing unless the second one says RUN_PT_GAP: what follows begins with a PSB. Within the bytes the
@@ -33,10 +33,10 @@ enum {
 	RUN_PT_RETC = 16, /* returns may be compressed (DisRETC is 0) */
 };
 
-/* How a counter gets into the stream (RUN_EV_KEY in run.h): run_pt_info.counter */
+/* How the counter of a keyframe (struct run_key in run.h) gets into the stream: run_pt_info.counter */
 enum {
 	/* by 32 conditional branches, one for each bit, the most significant one first; taken means 1. Branch i is at
-	 * counter_branch + i * counter_stride. Taken it goes to the next stride's beginning, over one instruction */
+	 * counter_branch + i * counter_stride. Not taken it goes to a nop, taken to what is behind that */
 	RUN_PT_BRANCHES = 1,
 	RUN_PT_PTWRITE = 2, /* by the 32-bit ptwrite at counter_ptw */
 };
@@ -68,11 +68,10 @@ struct run_pt_info {
 	uint64_t config; /* perf_event_attr.config, in the layout of that machine's format directory */
 	uint64_t aux_size, ring_size; /* of the buffers, bytes */
 	uint64_t counter_branch, counter_ptw; /* run-time addresses, see above */
-	uint64_t rt_base; /* run-time address of libptrace_rt.so's file offset 0 */
-	char runtime[48]; /* file name in maps/ of its text, NUL-terminated */
+	uint64_t rt_base; /* run-time address of libptrace_rt.so's first byte */
 	uint64_t xxh3; /* XXH3_64bits of the struct before this field */
 };
-_Static_assert(sizeof(struct run_pt_info) == 192, "on-disk format");
+_Static_assert(sizeof(struct run_pt_info) == 144, "on-disk format");
 
 #define RUN_PT_REC_MAGIC 0x52545050u
 
