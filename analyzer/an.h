@@ -248,7 +248,7 @@ struct plan {
 void par_for(uint32_t n, int jobs, void (*fn)(void *arg, uint32_t i), void *arg);
 
 /* plan.c: round 1 and round 2 */
-int plan_summaries(struct module *m, int jobs);
+int plan_summaries(struct module *m, uint32_t mapflags, int jobs);
 /* plan_summaries, and on the way the plans of those groups whose callees' summaries stand, in plan[] by
  * index; NULL is left for plan_group. plan[] must be valid or NULL on entry; freed by the caller. */
 int plan_rounds(struct module *m, uint32_t mapflags, int jobs, struct plan **plan);
@@ -262,6 +262,7 @@ struct plan_stats {
 	uint64_t sites[PLAN_NWHAT]; /* by enum plan_what */
 	double bytes[PLAN_NWHAT];
 	uint64_t jcc_computed, jcc_logged, ijmp_computed, ijmp_logged, ops;
+	uint64_t jcc_flow, targets_flow; /* left to the processor */
 };
 void plan_count(const struct plan *p, const struct an_group *g, struct plan_stats *s);
 
@@ -285,7 +286,11 @@ struct emitted {
 	                              resync stub), AN_NONE if nothing lands there from outside */
 	struct emit_site *site; /* marks used, to be numbered by the map writer */
 	uint32_t nsite;
+	struct emit_flow *flow; /* per block: the branch, indirect jump or return at its end */
 	uint64_t logbytes; /* sum of bytes logged at all sites, for --stats */
+};
+struct emit_flow {
+	uint32_t off, len; /* in text, bytes; len 0 if there is none */
 };
 struct emit_ref {
 	uint32_t text_off, group, block;

@@ -273,8 +273,10 @@ static void em_init(struct em *e)
 	uint32_t *w = calloc((size_t)nb * 7 * 4 + (size_t)nb * 4, 1);
 	uint8_t *v;
 
-	if (!w)
+	e->flow = malloc(nb * sizeof(*e->flow));
+	if (!w || !e->flow)
 		abort();
+	memset(e->flow, 0xff, nb * sizeof(*e->flow)); /* AN_NONE */
 	e->body = w;
 	e->stubl = w + nb;
 	e->logfirst = w + 2 * nb;
@@ -303,12 +305,16 @@ static struct emitted *take(struct em *e)
 	if (!x)
 		abort();
 	x->block_off = malloc((nb + 1) * 8);
-	if (!x->block_off)
+	x->flow = calloc(nb + 1, sizeof(*x->flow));
+	if (!x->block_off || !x->flow)
 		abort();
 	x->stub_off = x->block_off + nb;
 	for (uint32_t b = 0; b < nb; b++) {
 		x->block_off[b] = c->label[e->body[b]];
 		x->stub_off[b] = e->stub[b] == STUB_NONE ? AN_NONE : c->label[e->stubl[b]];
+		if (e->flow[b].at != AN_NONE)
+			x->flow[b] = (struct emit_flow){c->label[e->flow[b].at],
+							c->label[e->flow[b].end] - c->label[e->flow[b].at]};
 	}
 	x->text = c->b;
 	x->ntext = c->n;
@@ -357,6 +363,7 @@ struct emitted *emit_group(const struct module *m, const struct an_group *g, con
 		*why = e.c.fail;
 	code_free(&e.c);
 	free(e.body);
+	free(e.flow);
 	free(e.cold);
 	free(e.leave);
 	free(e.pool);
@@ -377,5 +384,6 @@ void emitted_free(struct emitted *x)
 	free(x->xlat);
 	free(x->block_off);
 	free(x->site);
+	free(x->flow);
 	free(x);
 }

@@ -124,6 +124,9 @@ struct em {
 	uint32_t *logfirst; /* nblock + 1: first log of each block */
 	uint32_t *bytes; /* logged by each block's body */
 	uint32_t *sbytes; /* logged by each block's stub, mark included */
+	struct flowl {
+		uint32_t at, end; /* labels, AN_NONE if there is none */
+	} * flow; /* per block: the instruction at its end that decides where control goes */
 	uint32_t *off_in; /* log offset from r15 at the block's start (emit_space.c) */
 	uint32_t *nflow; /* flow predecessors within the copy */
 	uint8_t *chk_body, *chk_stub;
@@ -203,6 +206,8 @@ void ctl_end(struct em *e, uint32_t b, const struct dec *d, uint32_t i, uint32_t
 void ctl_move(struct em *e, uint32_t b); /* r15 to where the end of block b wants it; its logs are written */
 void ctl_cold(struct em *e);
 void ctl_goto(struct em *e, uint32_t b, uint32_t to);
+void flow_begin(struct em *e, uint32_t b); /* what comes next is em.flow of block b, up to flow_end */
+void flow_end(struct em *e, uint32_t b);
 void commit(struct em *e);
 void state(struct em *e, uint32_t vaddr); /* plain state: r15 is LP, nothing borrowed */
 

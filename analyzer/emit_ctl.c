@@ -36,6 +36,18 @@ static void settle(struct em *e, uint32_t to)
 	e->c.off = e->off_in[to];
 }
 
+void flow_begin(struct em *e, uint32_t b)
+{
+	e->flow[b].at = code_label(&e->c);
+	code_here(&e->c, e->flow[b].at);
+}
+
+void flow_end(struct em *e, uint32_t b)
+{
+	e->flow[b].end = code_label(&e->c);
+	code_here(&e->c, e->flow[b].end);
+}
+
 /* r15 is the program's from here on */
 static void give_back(struct em *e)
 {
@@ -337,12 +349,13 @@ static void ijump(struct em *e, const struct dec *d, uint32_t b, uint32_t live)
 		if (k != JUMP_RELOAD)
 			code_gs(c, 0x89, X_RSP, TCB_EXPECT, true);
 		give_back(e);
+		flow_begin(e, b);
 		emit_bytes(e, d, d->b);
-		return;
-	}
-	if (!r15_named(d)) {
+	} else if (!r15_named(d)) {
+		flow_begin(e, b);
 		emit_bytes(e, d, d->b);
 	} else if (d->op[0].type == ZYDIS_OPERAND_TYPE_REGISTER) {
+		flow_begin(e, b);
 		code_gs(c, 0xff, 4, TCB_R15, false);
 	} else {
 		s = scratch_get(e, dec_gprs(d), live);
@@ -350,8 +363,10 @@ static void ijump(struct em *e, const struct dec *d, uint32_t b, uint32_t live)
 		emit_load_operand(e, d, s.reg);
 		code_gs(c, 0x89, s.reg, TCB_TARGET, true);
 		scratch_put(e, s);
+		flow_begin(e, b);
 		code_gs(c, 0xff, 4, TCB_TARGET, false);
 	}
+	flow_end(e, b);
 }
 
 /* The runtime writes the mark and returns to resume with room or not, so a check follows. */
@@ -403,10 +418,12 @@ static void loop_insn(struct em *e, uint32_t b, const struct dec *d, uint32_t i,
 	uint32_t one = code_label(c), off = e->c.off, target = e->g->insn[i].target;
 
 	code_insn(c);
+	flow_begin(e, b);
 	code_bytes(c, d->b, d->in.length - 1);
 	c->lr = grow(c->lr, c->nlr, &c->caplr, sizeof(*c->lr));
 	c->lr[c->nlr++] = (struct lref){c->n, one, true};
 	code_byte(c, 0);
+	flow_end(e, b);
 	for (unsigned taken = 0; taken < 2; taken++) {
 		uint32_t to;
 
@@ -451,10 +468,12 @@ static void jcc(struct em *e, uint32_t b, const struct dec *d, uint32_t i)
 	unsigned cc = d->in.opcode & 15;
 
 	ctl_move(e, b);
+	flow_begin(e, b);
 	if (k->succ[0] != AN_NONE)
 		code_jcc(&e->c, cc, rot_label(e, b, k->succ[0]));
 	else
 		tail(e, cc, i);
+	flow_end(e, b);
 	state(e, next);
 	go_on(e, b, k->succ[1], next);
 }
@@ -478,7 +497,9 @@ void ctl_end(struct em *e, uint32_t b, const struct dec *d, uint32_t i, uint32_t
 			code_gs(c, 0x89, R15, TCB_LP, true);
 			give_back(e);
 		}
+		flow_begin(e, b);
 		emit_bytes(e, d, d->b);
+		flow_end(e, b);
 		break;
 	case FLOW_SYSCALL:
 		syscall_insn(e, b, d);

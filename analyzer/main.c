@@ -38,6 +38,8 @@ static void usage(FILE *f)
 	      "      --print-path      print the path of the map on standard output\n"
 	      "      --verify          also log every effective address, for checking\n"
 	      "      --order           also log the time around locked instructions\n"
+	      "      --cf=pt|soft      control flow is recorded by the processor (Intel PT), or in the log\n"
+	      "                        (default: soft)\n"
 	      "  -j, --jobs=N          use N threads (default: as many as processors)\n"
 	      "      --stats           print statistics; without -o or --print-path, write no map\n"
 	      "      --explain=WHERE   show what is known about the function at WHERE (name or address)\n"
@@ -51,20 +53,15 @@ static void usage(FILE *f)
 
 static int parse(int argc, char **argv, struct options *o)
 {
-	enum { CACHE = 256, PRINT, VERIFY, ORDER, STATS, EXPLAIN, DUMP, AVOID };
-	static const struct option longopt[] = {{"output", required_argument, NULL, 'o'},
-						{"cache", required_argument, NULL, CACHE},
-						{"avoid", required_argument, NULL, AVOID},
-						{"print-path", no_argument, NULL, PRINT},
-						{"verify", no_argument, NULL, VERIFY},
-						{"order", no_argument, NULL, ORDER},
-						{"jobs", required_argument, NULL, 'j'},
-						{"stats", no_argument, NULL, STATS},
-						{"explain", required_argument, NULL, EXPLAIN},
-						{"dump", no_argument, NULL, DUMP},
-						{"help", no_argument, NULL, 'h'},
-						{"version", no_argument, NULL, 'V'},
-						{0}};
+	enum { CACHE = 256, PRINT, VERIFY, ORDER, CF, STATS, EXPLAIN, DUMP, AVOID };
+	static const struct option longopt[] = {
+		{"output", required_argument, NULL, 'o'},  {"cache", required_argument, NULL, CACHE},
+		{"avoid", required_argument, NULL, AVOID}, {"print-path", no_argument, NULL, PRINT},
+		{"verify", no_argument, NULL, VERIFY},	   {"order", no_argument, NULL, ORDER},
+		{"cf", required_argument, NULL, CF},	   {"jobs", required_argument, NULL, 'j'},
+		{"stats", no_argument, NULL, STATS},	   {"explain", required_argument, NULL, EXPLAIN},
+		{"dump", no_argument, NULL, DUMP},	   {"help", no_argument, NULL, 'h'},
+		{"version", no_argument, NULL, 'V'},	   {0}};
 	char *end;
 	int c;
 
@@ -87,6 +84,14 @@ static int parse(int argc, char **argv, struct options *o)
 			break;
 		case ORDER:
 			o->flags |= MAP_F_ORDER;
+			break;
+		case CF:
+			if (strcmp(optarg, "pt") && strcmp(optarg, "soft")) {
+				fprintf(stderr, "ptrace-analyze: --cf wants pt or soft, not '%s'\n", optarg);
+				return EX_USAGE;
+			}
+			o->flags &= ~MAP_F_PT;
+			o->flags |= strcmp(optarg, "pt") ? 0 : MAP_F_PT;
 			break;
 		case STATS:
 			o->stats = true;
@@ -136,7 +141,7 @@ static int make_dirs(char *path)
 	return 0;
 }
 
-/* $XDG_CACHE_HOME/ptrace/KEY-VERSION[-v|-o|-vo].ptmap, or under --cache. NULL without a home directory. */
+/* $XDG_CACHE_HOME/ptrace/KEY-VERSION[-FLAGS].ptmap, or under --cache. NULL without a home directory. */
 static char *cache_path(const struct module *m, const struct options *o)
 {
 	const char *xdg = getenv("XDG_CACHE_HOME"), *home = getenv("HOME");
@@ -147,12 +152,11 @@ static char *cache_path(const struct module *m, const struct options *o)
 	for (uint32_t i = 0; i < m->key_len; i++)
 		sprintf(hex + 2 * i, "%02x", m->key[i]);
 	if (o->cache)
-		n = asprintf(&path, "%s/%s-%d%s.ptmap", o->cache, hex, MAP_VERSION, kind[o->flags & 3]);
+		n = asprintf(&path, "%s/%s-%d%s.ptmap", o->cache, hex, MAP_VERSION, kind[o->flags]);
 	else if (xdg && *xdg == '/')
-		n = asprintf(&path, "%s/ptrace/%s-%d%s.ptmap", xdg, hex, MAP_VERSION, kind[o->flags & 3]);
+		n = asprintf(&path, "%s/ptrace/%s-%d%s.ptmap", xdg, hex, MAP_VERSION, kind[o->flags]);
 	else if (home && *home)
-		n = asprintf(&path, "%s/.cache/ptrace/%s-%d%s.ptmap", home, hex, MAP_VERSION,
-			     kind[o->flags & 3]);
+		n = asprintf(&path, "%s/.cache/ptrace/%s-%d%s.ptmap", home, hex, MAP_VERSION, kind[o->flags]);
 	else
 		return NULL;
 	return n < 0 ? NULL : path;

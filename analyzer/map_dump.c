@@ -4,7 +4,8 @@
  *
  * One line an instruction of the copy: its offset, the original address the address map gives
  * for it with the register state there (+N: N bytes stored from the log pointer on; ^N: the last N of
- * them by the instruction that is next), the disassembly. Fix-ups are shown by their target.
+ * them by the instruction that is next), the disassembly. Fix-ups are shown by their target, what the
+ * decoder asks the processor's trace about (SEM_FLOW, SEM_JCC_FLOW) with a question mark.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -18,6 +19,8 @@ struct dump {
 	const struct map_fixup *fix;
 	const struct map_block *blk;
 	uint32_t nx, nfix, nblk;
+	uint32_t *ask; /* copy offsets, ascending */
+	uint32_t nask, ai;
 };
 
 static const void *sect(const struct dump *d, int s, size_t size, uint32_t *n)
@@ -50,7 +53,40 @@ static void put_state(const struct map_xlat *x)
 	printf(" %8x  %-18s", x->vaddr, s);
 }
 
-static void line(const struct dump *d, const ZydisFormatter *f, const ZydisDecodedInstruction *in,
+static int by_number(const void *a, const void *b)
+{
+	const uint32_t *x = a, *y = b;
+
+	return *x < *y ? -1 : *x > *y;
+}
+
+static void find_asked(struct dump *d)
+{
+	uint32_t n;
+	const struct sem_op *o = sect(d, MAP_OPS, sizeof(*o), &n);
+
+	d->ask = malloc((n + 1) * sizeof(*d->ask));
+	if (!d->ask)
+		abort();
+	for (uint32_t i = 0; i < n; i++) /* the second slots of ops are SEM_END */
+		if (o[i].op == SEM_FLOW || o[i].op == SEM_JCC_FLOW)
+			d->ask[d->nask++] = SEM_FLOW_AT(o[i].a, o[i].b);
+	qsort(d->ask, d->nask, sizeof(*d->ask), by_number);
+}
+
+/* is it asked about the instruction at off? What is asked about within an instruction shows, too. */
+static const char *asked(struct dump *d, uint32_t off)
+{
+	const char *s = "";
+
+	while (d->ai < d->nask && d->ask[d->ai] <= off) {
+		s = d->ask[d->ai] == off ? "  ?" : "  ? (not here)";
+		d->ai++;
+	}
+	return s;
+}
+
+static void line(struct dump *d, const ZydisFormatter *f, const ZydisDecodedInstruction *in,
 		 const ZydisDecodedOperand *op, uint32_t off, uint32_t *fi)
 {
 	const uint8_t *copy = d->file + d->h->sect[MAP_COPY].off;
@@ -72,7 +108,7 @@ static void line(const struct dump *d, const ZydisFormatter *f, const ZydisDecod
 		else if (x->kind == MAP_FIX_MARK)
 			printf("  # mark %d site %d", v & 7, v >> 3);
 	}
-	printf("\n");
+	printf("%s\n", asked(d, off));
 }
 
 static int by_copy(const void *a, const void *b)
@@ -82,7 +118,7 @@ static int by_copy(const void *a, const void *b)
 	return x->copy_off < y->copy_off ? -1 : x->copy_off > y->copy_off;
 }
 
-static void copy_text(const struct dump *d)
+static void copy_text(struct dump *d)
 {
 	const uint8_t *copy = d->file + d->h->sect[MAP_COPY].off;
 	uint32_t n = d->h->sect[MAP_COPY].size, xi = 0, fi = 0, bi = 0;
@@ -152,8 +188,10 @@ int map_dump(const char *path)
 	d.x = sect(&d, MAP_XLAT, sizeof(*d.x), &d.nx);
 	d.fix = sect(&d, MAP_FIXUPS, sizeof(*d.fix), &d.nfix);
 	d.blk = sect(&d, MAP_BLOCKS, sizeof(*d.blk), &d.nblk);
+	find_asked(&d);
 	copy_text(&d);
 	patches(&d);
+	free(d.ask);
 	free(d.file);
 	return 0;
 }

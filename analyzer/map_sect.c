@@ -110,10 +110,26 @@ static bool slotted(uint8_t op)
 	return op == SEM_RECVEC || op == SEM_RECREP || op == SEM_RECXS;
 }
 
+/* op asks where control went at the end of a block: where that is in the copy */
+static bool ask(const struct mw *w, uint32_t gi, uint32_t block, struct sem_op *o)
+{
+	const struct emit_flow *f = &w->em[gi]->flow[block];
+	uint32_t at = w->base[gi] + f->off;
+
+	if (!f->len)
+		return false;
+	o->a = (uint16_t)at;
+	o->b = (uint16_t)(at >> 16);
+	if (o->op == SEM_JCC_FLOW)
+		o->dst = f->len;
+	return true;
+}
+
 static int put_ops(struct mw *w, uint32_t gi)
 {
 	const struct plan *p = w->plan[gi];
 	struct sem_op *o = add(&w->sect[MAP_OPS], p->op, p->nop * sizeof(*o));
+	uint32_t block = 0;
 
 	for (uint32_t i = 0; i < p->nop; i++) {
 		uint32_t t = SEM_TAKEN(o[i].imm), n = SEM_NEXT(o[i].imm);
@@ -121,8 +137,17 @@ static int put_ops(struct mw *w, uint32_t gi)
 
 		switch (o[i].op) {
 		case SEM_BLOCK:
+			block = (uint32_t)o[i].imm;
 			o[i].imm += w->blockbase[gi];
 			continue;
+		case SEM_FLOW:
+			if (!ask(w, gi, block, &o[i]))
+				return -1;
+			continue;
+		case SEM_JCC_FLOW:
+			if (!ask(w, gi, block, &o[i]))
+				return -1;
+			break;
 		case SEM_JMP:
 			next = false;
 			break;

@@ -160,8 +160,8 @@ struct gr_block {
 	uint16_t derefwide; /* those with the help of gr_range */
 	uint16_t blklog; /* decision: general registers logged at the start if needed */
 	uint16_t blkforce; /* and those that have to be */
-	uint8_t ctl_log; /* branch or target is logged, not computed */
-	uint8_t ctl_can; /* condition or target is computable at all */
+	uint8_t ctl_log; /* branch or target is logged (MAP_F_PT: left to the processor), not computed */
+	uint8_t ctl_can; /* condition or target is computable at all, and to be considered */
 	uint8_t stub; /* enum stub */
 	struct gr_rng rng[SEM_NGPR]; /* of the general registers at the start */
 	uint8_t nrange; /* how often that changed */

@@ -55,11 +55,24 @@ static void next_target(struct pe *e, bool next, const struct an_block *b)
 		pe_target(e, next, PE_BLOCK, b->succ[1]);
 }
 
+/* T0 = where the jump or return goes, which the decoder is not going to compute */
+static void target(struct pe *e, uint32_t insn)
+{
+	if (e->gr->mapflags & MAP_F_PT) {
+		pe_op(e, SEM_FLOW, 0, SEM_T0, SEM_NONE, SEM_NONE, 0);
+		return;
+	}
+	pe_log(e, insn, AT_BEFORE, LOG_TARGET, 0, 8, 0);
+	pe_op(e, SEM_LOG, 8, SEM_T0, SEM_NONE, SEM_NONE, SEM_WHY_TARGET);
+}
+
 static void jcc(struct pe *e, uint32_t bi, const struct an_block *b, uint32_t insn)
 {
 	struct gr *gr = e->gr;
 
-	if (gr->b[bi].ctl_log) {
+	if (gr->mapflags & MAP_F_PT) {
+		ctl(e, SEM_JCC_FLOW, SEM_NONE);
+	} else if (gr->b[bi].ctl_log) {
 		if (gr->in[insn].cc == 0xff) /* loop*, jrcxz */
 			pe_log(e, insn, AT_BEFORE, LOG_RCXZ, 0, 1, 0);
 		else
@@ -78,8 +91,7 @@ static void ijmp(struct pe *e, uint32_t bi, uint32_t insn)
 	enum jumpkind kind = glue_jump(gr->m, gr->g, bi);
 
 	if (kind == JUMP_LEAVES && gr_switches(gr, bi)) {
-		pe_log(e, insn, AT_BEFORE, LOG_TARGET, 0, 8, 0);
-		pe_op(e, SEM_LOG, 8, SEM_T0, SEM_NONE, SEM_NONE, SEM_WHY_TARGET);
+		target(e, insn);
 		ctl(e, SEM_RETX, SEM_T0)->dst = SEM_RETX_JUMP;
 	} else if (kind == JUMP_LEAVES && glue_link(gr->g, bi)) {
 		ctl(e, SEM_JMPX, SEM_NONE)->dst = SEM_JMPX_LINK;
@@ -88,10 +100,9 @@ static void ijmp(struct pe *e, uint32_t bi, uint32_t insn)
 		ctl(e, SEM_JMPX, SEM_NONE);
 	} else if (!gr->b[bi].ctl_log) {
 		ctl(e, SEM_IJMP, SEM_T0)->imm = kind == JUMP_MIXED ? SEM_IJMP_MAY_LEAVE : 0;
-	} else if (kind == JUMP_MIXED) {
-		pe_log(e, insn, AT_BEFORE, LOG_TARGET, 0, 8, 0);
-		pe_op(e, SEM_LOG, 8, SEM_T0, SEM_NONE, SEM_NONE, SEM_WHY_TARGET);
-		ctl(e, SEM_IJMP, SEM_T0)->imm = SEM_IJMP_MAY_LEAVE;
+	} else if (kind == JUMP_MIXED || (gr->mapflags & MAP_F_PT)) {
+		target(e, insn);
+		ctl(e, SEM_IJMP, SEM_T0)->imm = kind == JUMP_MIXED ? SEM_IJMP_MAY_LEAVE : 0;
 	} else {
 		pe_log(e, insn, AT_BEFORE, LOG_TARGET, 0, 4, 0);
 		ctl(e, SEM_IJMP_LOG, SEM_NONE);
@@ -126,8 +137,7 @@ static void ret(struct pe *e, uint32_t bi, uint32_t insn)
 		ctl(e, SEM_RET, SEM_NONE)->imm = ret_pops(e->gr, insn);
 		return;
 	}
-	pe_log(e, insn, AT_BEFORE, LOG_TARGET, 0, 8, 0);
-	pe_op(e, SEM_LOG, 8, SEM_T0, SEM_NONE, SEM_NONE, SEM_WHY_TARGET);
+	target(e, insn);
 	ctl(e, SEM_RETX, SEM_T0)->imm = ret_pops(e->gr, insn);
 }
 

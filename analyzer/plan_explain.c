@@ -263,6 +263,12 @@ void plan_count(const struct plan *p, const struct an_group *g, struct plan_stat
 		case SEM_JCC_LOG:
 			s->jcc_logged++;
 			break;
+		case SEM_JCC_FLOW:
+			s->jcc_flow++;
+			break;
+		case SEM_FLOW:
+			s->targets_flow++;
+			break;
 		case SEM_IJMP:
 			s->ijmp_computed++;
 			break;

@@ -67,7 +67,7 @@ static void return_logs(struct pe *e, uint32_t bi)
 #define ROUND 32 /* blocks of a loop that is looked at */
 
 /* From loop head bi control goes nowhere but round and round, without calls: only a signal ends that, and nothing
- * else would tell in which turn. */
+ * else would tell in which turn. The processor's trace tells where there is a branch. */
 static bool endless(const struct gr *gr, uint32_t bi)
 {
 	uint32_t seen[ROUND], n = 1;
@@ -80,7 +80,7 @@ static bool endless(const struct gr *gr, uint32_t bi)
 		uint8_t flow = gr_flow(gr, seen[i]);
 		bool two = flow == FLOW_JCC;
 
-		if (flow != FLOW_NEXT && flow != FLOW_JMP && !two)
+		if ((flow != FLOW_NEXT && flow != FLOW_JMP && !two) || (two && (gr->mapflags & MAP_F_PT)))
 			return false;
 		for (int s = 0; s < 2; s++) {
 			uint32_t to = b->succ[s], k = 0;

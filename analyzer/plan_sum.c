@@ -404,7 +404,7 @@ int plan_rounds(struct module *m, uint32_t mapflags, int jobs, struct plan **pla
 	return r;
 }
 
-int plan_summaries(struct module *m, int jobs)
+int plan_summaries(struct module *m, uint32_t mapflags, int jobs)
 {
-	return plan_rounds(m, 0, jobs, NULL);
+	return plan_rounds(m, mapflags, jobs, NULL);
 }

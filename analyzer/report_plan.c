@@ -9,10 +9,10 @@
 #include "report.h"
 
 /* all that planning a group rests on; 0 or -1 */
-static int prepare(struct module *m, int jobs)
+static int prepare(struct module *m, uint32_t flags, int jobs)
 {
 	struct patches ps = {0};
-	int r = patch_plan(m, &ps, jobs) || live_module(m, jobs) || plan_summaries(m, jobs) ? -1 : 0;
+	int r = patch_plan(m, &ps, jobs) || live_module(m, jobs) || plan_summaries(m, flags, jobs) ? -1 : 0;
 
 	patch_free(&ps);
 	return r;
@@ -28,7 +28,7 @@ int report_plan(struct module *m, uint32_t flags, int jobs, FILE *f)
 	struct plan_stats s = {0};
 	uint32_t demoted[MAP_R_NREASONS] = {0};
 
-	if (prepare(m, jobs))
+	if (prepare(m, flags, jobs))
 		return -1;
 	for (uint32_t i = 0; i < m->ngroup; i++) {
 		struct plan *p = m->group[i].reason == MAP_OK ? plan_group(m, &m->group[i], flags) : NULL;
@@ -44,10 +44,15 @@ int report_plan(struct module *m, uint32_t flags, int jobs, FILE *f)
 		if (demoted[r])
 			fprintf(f, "made opaque later %u groups: %s\n", demoted[r],
 				r == MAP_OK ? "not plannable" : report_reason(r));
-	fprintf(f, "branches          computed %llu, logged %llu\n", (unsigned long long)s.jcc_computed,
-		(unsigned long long)s.jcc_logged);
-	fprintf(f, "jumps in tables   computed %llu, logged %llu\n", (unsigned long long)s.ijmp_computed,
-		(unsigned long long)s.ijmp_logged);
+	if (flags & MAP_F_PT) {
+		fprintf(f, "from Intel PT     branches %llu, targets %llu\n", (unsigned long long)s.jcc_flow,
+			(unsigned long long)s.targets_flow);
+	} else {
+		fprintf(f, "branches          computed %llu, logged %llu\n",
+			(unsigned long long)s.jcc_computed, (unsigned long long)s.jcc_logged);
+		fprintf(f, "jumps in tables   computed %llu, logged %llu\n",
+			(unsigned long long)s.ijmp_computed, (unsigned long long)s.ijmp_logged);
+	}
 	for (int k = 0; k < PLAN_NWHAT; k++)
 		if (s.sites[k])
 			fprintf(f, "logged            %llu sites, weight %.4g bytes: %s\n",
@@ -58,7 +63,7 @@ int report_plan(struct module *m, uint32_t flags, int jobs, FILE *f)
 int report_plan_explain(struct module *m, const char *where, uint32_t flags, int jobs, FILE *f)
 {
 	uint32_t v = report_where(m, where);
-	int r = prepare(m, jobs);
+	int r = prepare(m, flags, jobs);
 
 	for (uint32_t i = 0; r == 0 && i < m->ngroup; i++) {
 		const struct an_group *g = &m->group[i];

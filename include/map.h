@@ -24,7 +24,7 @@
 #include "sem.h"
 
 #define MAP_MAGIC 0x31304d5450545000ull
-#define MAP_VERSION 19 /* of format and analysis together: part of the cache key */
+#define MAP_VERSION 20 /* of format and analysis together: part of the cache key */
 
 enum map_section {
 	MAP_COPY, /* bytes: instrumented text */
@@ -73,9 +73,11 @@ struct map_head {
 
 #define MAP_F_VERIFY 1u /* every effective address is logged too */
 #define MAP_F_ORDER 2u /* the time around every locked instruction is logged, too (SEM_TSC) */
+#define MAP_F_PT                                                                                             \
+	4u /* control flow is not in the log: the processor's trace tells it (SEM_JCC_FLOW, SEM_FLOW) */
 #define MAP_F_NAMES                                                                                          \
 	{                                                                                                    \
-		"", "-v", "-o", "-vo"                                                                        \
+		"", "-v", "-o", "-vo", "-p", "-vp", "-op", "-vop"                                            \
 	} /* by flags, behind the version in a cached map's file name */
 
 /* One 32/64-bit field of the copy that depends on where things were loaded. */

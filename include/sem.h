@@ -174,6 +174,9 @@ enum sem_code {
 	                 after the instruction's last SEM_REC, before the logs of its SEM_RECVEC; the
 	                 order of all logs of an instruction is in analyzer/plan_insn.c */
 
+	SEM_FLOW, /* maps for hardware control flow: dst = where control went from the instruction at SEM_FLOW_AT,
+	             an indirect jump or return: a run-time address of the original text. Nothing logged */
+
 	SEM_TSC, /* order maps: next 8 bytes of the stream: the time stamp counter. Once before and once after each
 	                 instruction that locks: whatever happens before one of them on one processor and after a
 	                 later one on another then has times that say so */
@@ -202,9 +205,13 @@ enum sem_code {
 	SEM_SYSCALL, /* a syscall mark follows; then to NEXT. rax, rcx, r11 set from the mark */
 	SEM_HALT, /* ud2, hlt, int3: control does not go on here */
 	SEM_RMARK, /* return site of a SEM_CALLX: one byte RUN_MARK_RET | (imm & 0x1f) << 3 */
+	SEM_JCC_FLOW, /* maps for hardware control flow, in place of SEM_JCC and SEM_JCC_LOG: a jump of dst bytes
+	                 at SEM_FLOW_AT; if control went to the instruction behind it, to NEXT, else TAKEN */
 };
 
 #define SEM_IJMP_MAY_LEAVE 1
+/* copy offset of the instruction that a SEM_FLOW or SEM_JCC_FLOW asks about */
+#define SEM_FLOW_AT(a, b) ((uint32_t)(a) | (uint32_t)(b) << 16)
 #define SEM_RETX_JUMP 1
 #define SEM_JMPX_LINK 1
 

@@ -2,8 +2,9 @@
  *
  * rt_map.c - finds the map of a module in the cache, has it made, checks it, maps it
  *
- *   cache/KEY-VERSION[-v].ptmap         as made by ptrace-analyze
- *   cache/KEY-VERSION[-v].ptmap.avoid   link-time addresses (hex, a line each) entered unexpectedly
+ *   cache/KEY-VERSION[-FLAGS].ptmap     as made by ptrace-analyze (MAP_F_NAMES)
+ *   cache/KEY-VERSION[-FLAGS].ptmap.avoid
+ *                                        link-time addresses (hex, a line each) entered unexpectedly
  *   run.dir/maps/KEY.ptmap              link to (or copy of) the one used
  *
  * All processes of a run use the map in its directory, whatever happens to the cache meanwhile. One
@@ -19,7 +20,7 @@ static void put_key(struct rt_str *s, const struct rt_module *m)
 
 static bool cache_path(const struct rt_module *m, char *buf)
 {
-	static const char kind[][4] = MAP_F_NAMES;
+	static const char kind[][5] = MAP_F_NAMES;
 	struct rt_str s = rt_str(buf, RT_PATH);
 
 	rt_put(&s, rt.cache);

@@ -180,13 +180,15 @@ int rt_spawn_wait(void)
 static void __attribute__((noreturn))
 analyzer(const char *file, const char *out, const char *avoid, char **env)
 {
-	char *argv[9] = {rt.analyze, "-o", (char *)out}, log[RT_PATH];
+	char *argv[10] = {rt.analyze, "-o", (char *)out}, log[RT_PATH];
 	int n = 3;
 
 	if (rt.mapflags & MAP_F_VERIFY)
 		argv[n++] = "--verify";
 	if (rt.mapflags & MAP_F_ORDER)
 		argv[n++] = "--order";
+	if (rt.mapflags & MAP_F_PT)
+		argv[n++] = "--cf=pt";
 	if (avoid) {
 		argv[n++] = "--avoid";
 		argv[n++] = (char *)avoid;

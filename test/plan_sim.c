@@ -9,7 +9,10 @@
  * written in ways the IR does not model, memory below rsp and behind passed pointers at calls,
  * caller-saved registers, flags and lanes after calls.
  *
- * plan_sim [-n RUNS] [-f NAME] [--break] FILE…     last line: `N passed, N failed`
+ * With --cf=pt what the log does not say of branches and targets is handed over in order, as the processor's
+ * trace would.
+ *
+ * plan_sim [-n RUNS] [-f NAME] [--cf=pt] [--break] FILE…     last line: `N passed, N failed`
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -47,6 +50,8 @@ static struct entry rec[2][MAXREC];
 static uint32_t nrec[2];
 static struct event ev[4096];
 static uint32_t nev, rev;
+static uint64_t flow[8192]; /* of branches: taken; of jumps and returns: where to */
+static uint32_t nflow, rflow;
 static uint64_t salt;
 static bool broken_on_purpose;
 static long returns, lost_register;
@@ -398,6 +403,25 @@ static bool leave_for(struct pos *at, const struct an_group *g, uint32_t insn)
 	return true;
 }
 
+/* the op of a block's plan that asks where control went, or NULL */
+static const struct sem_op *asks(uint32_t g, uint32_t b)
+{
+	const struct sem_op *o = plans[g]->op + plans[g]->blockop[b];
+
+	while (o->op <= SEM_BLOCK || o->op == SEM_RMARK) {
+		if (o->op == SEM_FLOW)
+			return o;
+		o += 1 + gr_has_slot2(o);
+	}
+	return o->op == SEM_JCC_FLOW ? o : NULL;
+}
+
+static void went(uint32_t g, uint32_t b)
+{
+	if (asks(g, b) && nflow < sizeof(flow) / sizeof(*flow))
+		flow[nflow++] = asks(g, b)->op == SEM_FLOW ? R[SEM_T0] : R[SEM_T0] != 0;
+}
+
 /* the block's control transfer; false: the run ends here */
 static bool transfer(struct pos *at)
 {
@@ -408,6 +432,7 @@ static bool transfer(struct pos *at)
 
 	switch (g->insn[insn].flow) {
 	case FLOW_JCC:
+		went(at->g, at->b);
 		if (R[SEM_T0]) {
 			if (b->succ[0] == AN_NONE)
 				return leave_for(at, g, insn);
@@ -423,18 +448,21 @@ static bool transfer(struct pos *at)
 		if (glue_jump(m, g, at->b) == JUMP_LEAVES) {
 			/* a target is logged where the jump may switch stacks (longjmp): no frame to go on in */
 			logs(g, plans[at->g], insn, AT_BEFORE, true);
+			if (asks(at->g, at->b))
+				return false;
 			return b->table == AN_NONE && nlog == before ? opaque_return(at) : false;
 		}
 		/* the last op of the block is the one before the next block's programs: look for a log */
 		o = plans[at->g]->op + plans[at->g]->blockop[at->b];
 		while (o->op != SEM_IJMP && o->op != SEM_IJMP_LOG)
 			o += 1 + gr_has_slot2(o);
-		if (o->op == SEM_IJMP_LOG || o[-1].op == SEM_LOG) {
+		if (o->op == SEM_IJMP_LOG || o[-1].op == SEM_LOG || o[-1].op == SEM_FLOW) {
 			const struct an_table *t = &g->table[b->table];
 
 			R[SEM_T0] = bias + g->insn[g->block[t->target[rnd() % t->ntarget]].first].vaddr;
 		}
 		logs(g, plans[at->g], insn, AT_BEFORE, true);
+		went(at->g, at->b);
 		to = block_at(g, R[SEM_T0]);
 		break;
 	case FLOW_CALL:
@@ -442,6 +470,7 @@ static bool transfer(struct pos *at)
 		return do_call(at, g, b, insn);
 	case FLOW_RET:
 		logs(g, plans[at->g], insn, AT_BEFORE, true);
+		went(at->g, at->b);
 		if (nfr && g->sum->lifo && R[SEM_RSP] != fr[nfr - 1].rsp)
 			why = "return with another rsp";
 		if (!nfr || R[SEM_T0] != fr[nfr - 1].ret || R[SEM_RSP] != fr[nfr - 1].rsp)
@@ -624,6 +653,16 @@ static bool dec_op(uint32_t *g, uint32_t *at)
 			why = "branch byte";
 		target(g, at, byte ? SEM_TAKEN(o->imm) : SEM_NEXT(o->imm));
 		return true;
+	case SEM_FLOW:
+		if (rflow == nflow)
+			return false;
+		D[o->dst] = flow[rflow++];
+		return true;
+	case SEM_JCC_FLOW:
+		if (rflow == nflow)
+			return false;
+		target(g, at, flow[rflow++] ? SEM_TAKEN(o->imm) : SEM_NEXT(o->imm));
+		return true;
 	case SEM_JCC:
 		target(g, at, D[o->a] ? SEM_TAKEN(o->imm) : SEM_NEXT(o->imm));
 		return true;
@@ -703,6 +742,7 @@ static bool run(uint32_t gi, uint32_t bi, long seed)
 	      1; /* reproducible one by one */
 	salt = rnd();
 	forget();
+	nflow = rflow = 0;
 	nlog = rlog = nrec[0] = nrec[1] = nev = rev = nfr = ndf = 0;
 	why = NULL;
 	for (int i = 0; i < SEM_NREGS; i++) {
@@ -748,6 +788,7 @@ static bool named(const struct an_group *g, const char *s)
 int main(int argc, char **argv)
 {
 	long pass = 0, fail = 0, runs = 4, records = 0, bytes = 0;
+	uint32_t mode = 0;
 	const char *only = NULL;
 	char err[200];
 
@@ -765,8 +806,12 @@ int main(int argc, char **argv)
 			broken_on_purpose = true;
 			continue;
 		}
+		if (!strcmp(argv[a], "--cf=pt")) {
+			mode = MAP_F_PT;
+			continue;
+		}
 		m = elf_open(argv[a], err, sizeof(err));
-		if (!m || discover(m, 1, err, sizeof(err)) < 0 || plan_summaries(m, 1) < 0) {
+		if (!m || discover(m, 1, err, sizeof(err)) < 0 || plan_summaries(m, mode, 1) < 0) {
 			printf("%s: %s\n", argv[a], err);
 			return 1;
 		}
@@ -774,7 +819,7 @@ int main(int argc, char **argv)
 		plans = calloc(m->ngroup + 1, sizeof(*plans));
 		for (uint32_t i = 0; i < m->ngroup; i++)
 			if (m->group[i].reason == MAP_OK) {
-				plans[i] = plan_group(m, &m->group[i], i & 1 ? MAP_F_VERIFY : 0);
+				plans[i] = plan_group(m, &m->group[i], mode | (i & 1 ? MAP_F_VERIFY : 0));
 				if (!plans[i]) {
 					printf("%s %x: no plan\n", argv[a], m->group[i].insn[0].vaddr);
 					fail++;

@@ -13,6 +13,7 @@ run semtest_self "$b"/test/semtest --selftest
 run discover test/discover.sh "$b"/ptrace-analyze
 run emit test/emit/run.sh "$b"
 run plan_sim "$b"/test/plan_sim -n 2 /bin/bash
+run plan_sim_pt "$b"/test/plan_sim -n 2 --cf=pt /bin/bash
 run oracle env BUILD="$b" test/oracle/selftest.sh
 run api test/api.sh "$b"
 run rt_hook test/rt_hook.sh

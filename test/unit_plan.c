@@ -182,7 +182,7 @@ int main(void)
 	int pass = 0, fail = 0;
 	struct module *m = elf_open("/proc/self/exe", err, sizeof(err));
 
-	if (!m || discover(m, 1, err, sizeof(err)) < 0 || plan_summaries(m, 1) < 0) {
+	if (!m || discover(m, 1, err, sizeof(err)) < 0 || plan_summaries(m, 0, 1) < 0) {
 		printf("%s\n", err);
 		return 1;
 	}

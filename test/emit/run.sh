@@ -3,7 +3,7 @@
 #
 # Golden test of the emitter, and the executed copies.
 #   run.sh BUILD_DIR          compare
-#   run.sh BUILD_DIR --update write golden.txt anew (look at the difference!)
+#   run.sh BUILD_DIR --update write golden*.txt anew (look at the difference!)
 here=$(dirname "$0")
 b=$1
 pass=0
@@ -19,14 +19,19 @@ bad() {
 
 t=$(mktemp -d) || exit 1
 trap 'rm -rf "$t"' EXIT
-"$b/ptrace-analyze" -o "$t/golden.ptmap" "$b/test/emit/golden.so" || bad "analyze golden.so"
-"$b/test/emit_dump" "$t/golden.ptmap" >"$t/golden.txt" || bad "dump"
-if [ "$2" = --update ]; then
-	cp "$t/golden.txt" "$here/golden.txt"
-fi
-if diff -u "$here/golden.txt" "$t/golden.txt"; then ok; else bad "copy or patches changed"; fi
+for cf in soft pt; do
+	g=golden.txt
+	[ $cf = soft ] || g=golden_$cf.txt
+	"$b/ptrace-analyze" --cf=$cf -o "$t/golden.ptmap" "$b/test/emit/golden.so" || bad "analyze golden.so"
+	"$b/test/emit_dump" "$t/golden.ptmap" >"$t/$g" || bad "dump"
+	if [ "$2" = --update ]; then
+		cp "$t/$g" "$here/$g"
+	fi
+	if diff -u "$here/$g" "$t/$g"; then ok; else bad "$g: copy or patches changed"; fi
+done
 
-for v in "" --verify; do
+for v in "" --verify --cf=pt "--cf=pt --verify"; do
+	# shellcheck disable=SC2086 # options
 	"$b/ptrace-analyze" $v -o "$t/funcs.ptmap" "$b/test/emit/funcs.so" || bad "analyze funcs.so $v"
 	if "$b/test/unit_emit" "$b/test/emit/funcs.so" "$t/funcs.ptmap"; then ok; else bad "unit_emit $v"; fi
 done
