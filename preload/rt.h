@@ -337,6 +337,7 @@ long rt_sig_action(struct rt_tcb *t, long sig, uint64_t act, uint64_t old, uint6
 
 /* rt_halt.c */
 void rt_halt_others(const struct rt_tcb *t);
+void rt_halt_born(const struct rt_tcb *t);
 bool rt_halted(struct rt_tcb *t, int sig, const int *info, uint64_t *uc);
 
 /* rt_hook.c */

@@ -257,8 +257,10 @@ label rt_slow_saved
 	je rt_exit
 	ja rt_leave
 label rt_finish
-	movl $0, %gs:T_CALLING
 	unblock_signals
+	/* as the mask is the program's now: a thread that its process's end waits for does not seem to compute before it
+	 * has taken the signal that asks where it is (rt_halt.c) */
+	movl $0, %gs:T_CALLING
 	load_all
 	jmp *%gs:T_RESUME
 label rt_finish_end

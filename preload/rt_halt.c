@@ -63,6 +63,7 @@ void rt_halt_others(const struct rt_tcb *t)
 	struct info info = {SIGTRAP, 0, SI_QUEUE, 0, pid, 0, (uint64_t)rt_text_lo, {0}};
 	uint64_t t0 = rt_msec();
 
+	__atomic_thread_fence(__ATOMIC_SEQ_CST); /* the state is there to see: rt_halt_born() */
 	for (uint32_t i = 0; i < rt.ring->nslots; i++) {
 		const struct ring_thread *th = ring_thread(rt.ring, i);
 
@@ -85,6 +86,16 @@ static void say(struct rt_tcb *t)
 	__atomic_store_n(&t->th.calling, 1, __ATOMIC_RELEASE); /* as good as that */
 	__atomic_add_fetch(&p->halted, 1, __ATOMIC_RELEASE);
 	rt_futex_wake(&p->halted);
+}
+
+/* t is about to run its first instruction: if its process is ending, nobody may have seen it */
+void rt_halt_born(const struct rt_tcb *t)
+{
+	uint32_t s;
+
+	__atomic_thread_fence(__ATOMIC_SEQ_CST); /* its life is there to see before the state is looked at */
+	while (ending(s = state(t)))
+		rt_futex_wait(&rt_proc(t)->state, s, 10);
 }
 
 /* true: the signal was such a one, and t goes on by what is in its ucontext now */

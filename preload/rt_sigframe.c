@@ -313,5 +313,6 @@ int rt_sigreturn(struct rt_tcb *t)
 			return rt_stop_leave(t, reason, t->t.target - 2);
 		/* with others in the copies: all the same, but the log is thrown away */
 	}
+	t->th.calling = 0;
 	real_sigreturn(uc);
 }

@@ -86,7 +86,7 @@ static struct rt_tcb *tcb_new(uint32_t proc)
 	t->th.proc = proc;
 	t->th.tid = 0;
 	t->th.chunk = RING_NONE;
-	t->th.calling = 0;
+	t->th.calling = 1; /* until it is in the program's code */
 	t->th.uid = __atomic_add_fetch(&rt.ring->nuid, 1, __ATOMIC_RELAXED);
 	__atomic_add_fetch(&rt.ring->live, 1, __ATOMIC_RELAXED);
 	__atomic_add_fetch(&ring_proc(rt.ring, proc)->nlive, 1, __ATOMIC_RELAXED);
@@ -172,6 +172,7 @@ struct rt_tcb *rt_thread_first(void)
 	struct rt_tcb *t = tcb_new(proc_new(NULL, 0));
 
 	rt_proc(t)->pid = t->th.tid = rt.pid;
+	t->th.calling = 0;
 	rt_chunk_desc(t)->tid = rt.pid;
 	__atomic_store_n(&t->th.life, RING_THREAD_LIVE, __ATOMIC_RELEASE);
 	__atomic_store_n(&rt_proc(t)->state, RING_RUN, __ATOMIC_RELEASE);
@@ -281,5 +282,7 @@ void rt_born(struct rt_tcb *t)
 		new_process(t);
 	rt_result(t, t->sv.gpr, 0);
 	log_start(t);
+	if (!t->born)
+		rt_halt_born(t);
 	t->sv.gpr[R15] = t->t.lp;
 }

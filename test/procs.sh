@@ -172,7 +172,7 @@ report() {
 	skip) skipped=$((skipped + 1)) ;;
 	*) failed=$((failed + 1)) ;;
 	esac
-	printf '%-5s %-24s %s\n' $result "$1" "$detail"
+	printf '%-5s %-24s %s\n' $result "$1" "$detail" | tee -a "$work/lines.$$"
 	[ $result = FAIL ] && [ -n "${PROCS_KEEP:-}" ] || rm -rf "${d:?}"
 }
 
@@ -193,7 +193,7 @@ if [ "${PROCS_JOBS:-1}" -gt 1 ]; then
 		k=$((k + 1))
 	done
 	wait
-	sed '/^[0-9]* passed, /d; /^files kept in /d' "$work"/job.[0-9]
+	sed '/^[0-9]* passed, /d; /^files kept in /d; /^FAIL /d' "$work"/job.[0-9]
 	count() { cat "$work"/job.[0-9] | grep -c "^$1 "; }
 	early=$(count early) passed=$(($(count ok) + early)) skipped=$(count skip) known=$(count known)
 	failed=$(($# - passed - skipped - known))
@@ -203,6 +203,8 @@ else
 		report "$(basename "$p")"
 	done
 fi
+# once more, last: who reads only the end of a log sees them
+cat "$work"/job.[0-9] "$work/lines.$$" 2> /dev/null | grep '^FAIL ' | sort -u
 printf '%d passed, %d failed, %d skipped, %d known to fail; %d of the passed stop early\n' $passed $failed $skipped \
 	$known $early
 [ -z "${PROCS_KEEP:-}" ] || echo "files kept in $work"

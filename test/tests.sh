@@ -32,7 +32,7 @@ run e2e env BUILD="$b" E2E_JOBS=2 test/e2e.sh $(OUT=$p test/progs/build.sh --lis
 	"$p"/calls_indirect.cet "$p"/calls_indirect.nopie "$p"/setjmp.O0 "$p"/ucontext.clang \
 	"$p"/tailcall.cet "$p"/escape_const.O0 "$p"/varargs.O0 "$p"/memheavy.Os "$p"/vtables.nopie \
 	"$p"/proc_fork "$p"/proc_vfork "$p"/proc_atfork "$p"/thr_join "$p"/thr_nested "$p"/thr_tsd \
-	"$p"/stk_jump "$p"/stk_context
+	"$p"/stk_jump "$p"/stk_context "$p"/stk_sigjmp "$p"/proc_pidfd "$p"/sys_writes "$p"/ldr_dl_fork
 run procs env BUILD="$b" PROCS_JOBS=2 test/procs.sh
 # shellcheck disable=SC2046
 run verify_real test/real/verify.sh --build "$b" $(workloads/cases.sh list kernels) \
