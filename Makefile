@@ -26,7 +26,7 @@ $(B)/ptrace-analyze: $(call obj,analyzer/main.c) $(AN_OBJ)
 # decoder: libptrace_decode is everything but main.c. What is installed shows only its public names.
 DEC_SRC := $(filter-out decoder/main.c,$(wildcard decoder/*.c))
 DEC_OBJ := $(call obj,$(DEC_SRC))
-DEC_LIBS := -lelf -ldw -lZydis -lxxhash -lzstd -llz4 -lpthread
+DEC_LIBS := -lipt -lelf -ldw -lZydis -lxxhash -lzstd -llz4 -lpthread
 $(B)/libptrace_decode.a: $(DEC_OBJ)
 	rm -f $@ && ar rcs $@ $^
 $(B)/public/libptrace_decode.a: $(DEC_OBJ)

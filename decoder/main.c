@@ -12,12 +12,14 @@
 #include <string.h>
 #include <unistd.h>
 #include "out.h"
+#include "pt.h"
 
 struct job {
 	const char *dir, *format, *output;
 	struct selection select;
 	enum ptrace_merge merge;
 	bool symbols, summary, json, ranges, verify, list, no_progress;
+	struct ptraw raw;
 	struct walk_opts walk;
 	struct filter filter;
 	struct sink sink;
@@ -49,6 +51,10 @@ static const char usage[] =
 	"      --ranges          traced code, START END MODULE a line\n"
 	"      --verify          compare with the addresses a verify run logged\n"
 	"      --memory=SIZE     bound of shadow memory (default 512M)\n"
+	"      --pt-raw=STREAM   instead of a run: a bare Intel PT stream; with\n"
+	"      --image=FILE@ADDR[:OFFSET[:SIZE]] ...   what was in memory where\n"
+	"      --cpu=F/M/S       processor it is from   --start-ip=ADDR   where it begins\n"
+	"      --format=ip       addresses of its instructions; else counts\n"
 	"  -h, --help  -V, --version\n"
 	"See ptrace-decode(1).\n";
 
@@ -123,7 +129,11 @@ enum {
 	O_RANGES,
 	O_VERIFY,
 	O_MEMORY,
-	O_CAUSES
+	O_CAUSES,
+	O_PT_RAW,
+	O_IMAGE,
+	O_CPU,
+	O_START_IP
 };
 
 static const struct option options[] = {{"format", 1, NULL, 'f'},
@@ -145,6 +155,10 @@ static const struct option options[] = {{"format", 1, NULL, 'f'},
 					{"verify", 0, NULL, O_VERIFY},
 					{"memory", 1, NULL, O_MEMORY},
 					{"log-causes", 0, NULL, O_CAUSES},
+					{"pt-raw", 1, NULL, O_PT_RAW},
+					{"image", 1, NULL, O_IMAGE},
+					{"cpu", 1, NULL, O_CPU},
+					{"start-ip", 1, NULL, O_START_IP},
 					{"help", 0, NULL, 'h'},
 					{"version", 0, NULL, 'V'},
 					{NULL, 0, NULL, 0}};
@@ -215,6 +229,19 @@ static int parse(struct job *j, int argc, char **argv)
 		case O_MEMORY:
 			ok = size_arg(optarg, &j->walk.memory);
 			break;
+		case O_PT_RAW:
+			j->raw.stream = optarg;
+			break;
+		case O_IMAGE:
+			j->raw.image = xrealloc(j->raw.image, j->raw.nimage + 1, sizeof(*j->raw.image));
+			j->raw.image[j->raw.nimage++] = optarg;
+			break;
+		case O_CPU:
+			j->raw.cpu = optarg;
+			break;
+		case O_START_IP:
+			j->raw.start_ip = optarg;
+			break;
 		case 'h':
 			fputs(usage, stdout);
 			return PTRACE_OK;
@@ -229,19 +256,35 @@ static int parse(struct job *j, int argc, char **argv)
 			return fail(PTRACE_USAGE, "\"%s\" is not a value this option takes (see --help)",
 				    optarg);
 	}
-	if (optind + 1 != argc) {
+	if (!j->raw.stream && (j->raw.nimage || j->raw.cpu || j->raw.start_ip))
+		return fail(PTRACE_USAGE, "%s", "--image, --cpu and --start-ip go with --pt-raw");
+	if (optind + !j->raw.stream != argc) {
 		fputs(usage, stderr);
 		return PTRACE_USAGE;
 	}
-	j->dir = argv[optind];
+	j->dir = argv[optind]; /* NULL with --pt-raw */
 	return -1;
+}
+
+static int open_output(struct job *j)
+{
+	int fd = 1;
+
+	if (j->output && strcmp(j->output, "-")) {
+		fd = open(j->output, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+		if (fd < 0) {
+			fprintf(stderr, "ptrace-decode: cannot write %s: %s\n", j->output, strerror(errno));
+			return -1;
+		}
+	}
+	obuf_init(&j->out, fd);
+	return 0;
 }
 
 /* What to write where. Without any choice: the summary on a terminal, else text. */
 static int choose(struct job *j)
 {
 	const struct sink *s;
-	int fd = 1;
 
 	if (!j->format && !j->summary && !j->json && !j->verify && !j->list && !j->ranges) {
 		if (j->output || !isatty(1))
@@ -257,14 +300,8 @@ static int choose(struct job *j)
 	if (s->binary && !j->output && isatty(1))
 		return fail(PTRACE_USAGE, "format %s is not for a terminal: use -o FILE or a pipe",
 			    j->format);
-	if (j->output && strcmp(j->output, "-")) {
-		fd = open(j->output, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
-		if (fd < 0) {
-			fprintf(stderr, "ptrace-decode: cannot write %s: %s\n", j->output, strerror(errno));
-			return PTRACE_IO;
-		}
-	}
-	obuf_init(&j->out, fd);
+	if (open_output(j))
+		return PTRACE_IO;
 	j->sink.o = &j->out;
 	j->sink.run = j->run;
 	j->sink.symbols = j->symbols;
@@ -421,6 +458,25 @@ static int run(struct job *j)
 	return output_status(j, rc);
 }
 
+static int run_raw(struct job *j)
+{
+	struct ptrace_error e = {0};
+	int rc;
+
+	if (j->format && strcmp(j->format, "ip") && strcmp(j->format, "null"))
+		return fail(PTRACE_USAGE, "a bare stream has no format \"%s\": ip, null", j->format);
+	j->raw.ips = j->format && !strcmp(j->format, "ip");
+	if (open_output(j))
+		return PTRACE_IO;
+	rc = ptraw_run(&j->raw, &j->out, &e);
+	if (e.text[0])
+		fail(rc, "%s", e.text);
+	rc = output_status(j, rc);
+	obuf_free(&j->out);
+	free(j->raw.image);
+	return rc;
+}
+
 int main(int argc, char **argv)
 {
 	struct job j = {.filter.to = UINT64_MAX, .walk.memory = 512ull << 20};
@@ -433,6 +489,8 @@ int main(int argc, char **argv)
 	rc = parse(&j, argc, argv);
 	if (rc >= 0)
 		return rc;
+	if (j.raw.stream)
+		return run_raw(&j);
 	j.run = ptrace_run_open(j.dir, note, NULL, &e);
 	if (!j.run)
 		return fail(e.status, "%s", e.text);

@@ -14,7 +14,7 @@ FUZZ_SRC_run := $(FUZZ_SRC_walk)
 FUZZ_SRC_bin := $(DEC_SRC)
 FUZZ_SRC_elf := $(AN_SRC) decoder/map.c decoder/map_check.c decoder/util.c
 FUZZ_SRC_rtelf := $(AN_SRC) preload/rt_elf.c test/fuzz/elf_key.c
-FUZZ_LIBS := -lelf -ldw -lZydis -lxxhash -lzstd -llz4 -lpthread
+FUZZ_LIBS := -lipt -lelf -ldw -lZydis -lxxhash -lzstd -llz4 -lpthread
 
 $(B)/fuzz/clang/%.o: %.c
 	@mkdir -p $(@D)

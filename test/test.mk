@@ -90,3 +90,9 @@ $(B)/test/forks_prog: test/forks_prog.c
 	@mkdir -p $(@D)
 	$(CC) $(CSTD) $(WARN) -O1 -fno-optimize-sibling-calls -o $@ $<
 check-programs: $(B)/test/forks_prog
+
+# --pt-raw: hand-made streams
+$(B)/test/mkpt: test/ptraw/mkpt.c
+	@mkdir -p $(@D)
+	$(CC) $(CSTD) $(WARN) -O1 -g -o $@ $< -lipt
+check-programs: $(B)/test/mkpt

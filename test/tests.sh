@@ -8,6 +8,7 @@ run unit_format "$b"/test/unit_format
 run unit_merge "$b"/test/unit_merge
 run unit_r15 "$b"/test/unit_r15
 run unit_lz "$b"/test/unit_lz
+run ptraw test/ptraw.sh "$b"
 run semtest "$b"/test/semtest
 run semtest_self "$b"/test/semtest --selftest
 run discover test/discover.sh "$b"/ptrace-analyze
