@@ -166,6 +166,7 @@ struct start {
 	struct run_start s;
 	const struct run_region *region;
 	uint32_t nregion;
+	const char *names; /* s.names bytes */
 };
 
 struct modrec { /* a record of modules.bin */

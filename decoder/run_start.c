@@ -22,14 +22,17 @@ static int check(struct start *s, const char *path, struct ptrace_error *e)
 			       path, h->version, RUN_VERSION);
 	if (h->nregions > (s->size - sizeof(*h)) / sizeof(struct run_region))
 		return err_set(e, PTRACE_BAD, "%s is cut in its table of regions", path);
+	if (h->names > s->size - sizeof(*h) - h->nregions * sizeof(struct run_region))
+		return err_set(e, PTRACE_BAD, "%s is cut in its names of regions", path);
 	s->region = (const void *)(s->base + sizeof(*h));
+	s->names = (const char *)(s->region + h->nregions);
 	s->nregion = h->nregions;
 	x = XXH3_createState();
 	if (!x)
 		return err_set(e, PTRACE_IO, "no memory for %s", path);
 	XXH3_64bits_reset(x);
 	XXH3_64bits_update(x, s->base, offsetof(struct run_start, xxh3));
-	XXH3_64bits_update(x, s->region, s->nregion * sizeof(*s->region));
+	XXH3_64bits_update(x, s->region, s->nregion * sizeof(*s->region) + h->names);
 	sum = XXH3_64bits_digest(x);
 	XXH3_freeState(x);
 	if (sum != h->xxh3)

@@ -20,7 +20,7 @@
 
 #include <stdint.h>
 
-#define RUN_VERSION 4
+#define RUN_VERSION 5
 
 /* ---- stream: marks -------------------------------------------------------------------
  *
@@ -184,7 +184,8 @@ _Static_assert(sizeof(struct run_chunk) == 72, "on-disk format");
 struct run_start {
 	uint64_t magic;
 	uint32_t version;
-	uint32_t nregions; /* struct run_region follow, then (page aligned) their bytes in order */
+	uint32_t
+		nregions; /* struct run_region follow, then their names, then (page aligned) their bytes in order */
 	uint32_t pid, tid;
 	uint64_t rip, rflags, fsbase, gsbase; /* rip: first instruction executed traced (original address) */
 	uint64_t gpr[16]; /* hardware order */
@@ -193,15 +194,21 @@ struct run_start {
 	uint64_t stack_lo, stack_hi; /* the initial stack's mapping */
 	uint64_t tsc;
 	uint32_t xsave_comp[2][64]; /* CPUID.0DH sub-leaf i: [0] size, [1] offset, for i >= 2 */
-	uint64_t xxh3; /* of this struct before the field and, right behind it, the regions table */
+	uint32_t names,
+		zero; /* bytes of names behind the regions table: NUL-terminated, the first one empty */
+	uint64_t
+		xxh3; /* of this struct before the field and, right behind it, the regions table and the names */
 };
 struct run_region {
 	uint64_t addr, size;
 	uint32_t prot; /* PROT_*, | RUN_REGION_DUMPED when its bytes follow */
-	uint32_t path; /* reserved 0 */
-	uint64_t file_off; /* of its bytes in start.bin, 0 if not dumped */
+	uint32_t
+		path; /* of what is mapped there: where it begins in the names. 0: none ("[stack]" etc. are names) */
+	uint64_t file_off; /* of its bytes in start.bin; not dumped: in the file that is mapped */
 };
-#define RUN_REGION_DUMPED 0x100u /* every writable private mapping at start is dumped */
+#define RUN_REGION_DUMPED                                                                                    \
+	0x100u /* every writable private mapping at start is dumped; where the image is to be
+				  replayed, all that is not as it is in a file */
 
 /* ---- modules.bin ---------------------------------------------------------------------- */
 

@@ -120,6 +120,7 @@ struct rt {
 	bool seccomp; /* the program has a filter of system calls */
 	bool shared; /* a process that we do not wait for runs in our memory, or did */
 	uint32_t lock; /* futex: what all threads share, below */
+	bool restorable; /* start.bin has all that the image can be restored from, for a replay */
 	uint64_t stack_lo, stack_hi; /* the first thread's stack */
 	struct rt_module *mod;
 	uint32_t nmod, nindex;

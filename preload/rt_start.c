@@ -9,13 +9,71 @@
 #include "rt.h"
 
 #define MAX_REGIONS 8192
+#define MAX_NAMES                                                                                            \
+	(512u << 10) /* bytes of their paths; one for all regions of a file that follow each other */
 
 struct list {
 	struct run_region *r;
 	uint32_t n;
+	char *name; /* right behind the regions in the file */
+	uint32_t names, last; /* bytes of them; where the last one begins */
 	uint64_t stack_lo, stack_hi;
 	bool full;
 };
+
+/* where it begins in the names, 0 if there is no room: whoever wants that region then does not know what it is */
+static uint32_t add_name(struct list *l, const char *path)
+{
+	size_t n = rt_strlen(path) + 1;
+
+	if (n == 1)
+		return 0;
+	if (l->last && rt_streq(l->name + l->last, path))
+		return l->last;
+	if (n > MAX_NAMES - l->names)
+		return 0;
+	memcpy(l->name + l->names, path, n);
+	l->last = l->names;
+	l->names += n;
+	return l->last;
+}
+
+/* Has a page of it been written to? It is no page of a file then, by bits 61 to 63 of its pagemap entry (kernel,
+ * Documentation/admin-guide/mm/pagemap.rst). Where that cannot be read it may have been. */
+static bool changed(const struct rt_vma *v)
+{
+	static uint64_t e[512];
+	long fd = rt_open("/proc/thread-self/pagemap", O_RDONLY, 0);
+	bool is = rt_err(fd);
+
+	for (uint64_t at = v->lo; at < v->hi && !is;) {
+		long n = rt_pread((int)fd, e, sizeof(e), at / RT_PAGE * 8);
+
+		is = n < 8;
+		for (long i = 0; i < n / 8 && at < v->hi && !is; i++, at += RT_PAGE)
+			is = e[i] >> 62 && !(e[i] >> 61 & 1);
+	}
+	if (!rt_err(fd))
+		rt_close((int)fd);
+	return is;
+}
+
+/* Writable memory always. Where the image is to be restored, all that no file has: what ld.so has made read-only
+ * after relocation, the vDSO. Text that was patched here is restored without the patches. */
+static bool dumped(const struct rt_vma *v)
+{
+	struct rt_module *m = rt_mod_at(v->lo);
+
+	if (!v->priv || !(v->prot & PROT_READ))
+		return false;
+	if (v->prot & PROT_WRITE || !rt.restorable)
+		return v->prot & PROT_WRITE;
+	if (!v->path[0] || rt_streq(v->path, "[vdso]"))
+		return true;
+	if (v->path[0] != '/' || (m && m->patched && v->prot & PROT_EXEC))
+		return false;
+	return changed(v);
+}
 
 static bool region_vma(const struct rt_vma *v, void *arg)
 {
@@ -32,7 +90,9 @@ static bool region_vma(const struct rt_vma *v, void *arg)
 	r->addr = v->lo;
 	r->size = v->hi - v->lo;
 	r->prot = v->prot;
-	if (v->priv && (v->prot & PROT_WRITE) && (v->prot & PROT_READ))
+	r->path = add_name(l, v->path);
+	r->file_off = v->off;
+	if (dumped(v))
 		r->prot |= RUN_REGION_DUMPED;
 	if (rt_streq(v->path, "[stack]")) {
 		l->stack_lo = v->lo;
@@ -90,7 +150,7 @@ static int dump(int fd, const struct list *l, uint64_t pad)
 	return r;
 }
 
-static int write_file(struct run_start *s, struct list *l, uint64_t head, uint64_t pad)
+static int write_file(struct run_start *s, const struct list *l, uint64_t head, uint64_t pad)
 {
 	char path[RT_PATH];
 	long fd;
@@ -100,46 +160,51 @@ static int write_file(struct run_start *s, struct list *l, uint64_t head, uint64
 	fd = rt_open(path, O_WRONLY | O_CREAT | O_TRUNC, 0666);
 	if (rt_err(fd))
 		return (int)fd;
-	r = rt_write_all((int)fd, s, head);
+	r = rt_write_all((int)fd, s, head - l->names);
+	if (!r)
+		r = rt_write_all((int)fd, l->name, l->names);
 	if (!r)
 		r = dump((int)fd, l, pad);
 	rt_close((int)fd);
 	return r;
 }
 
-/* of the struct before the field and the table, as if they were one piece */
+/* of the struct before the field, the table and the names, as if they were one piece */
 static int checksum(struct run_start *s, const struct list *l)
 {
 	size_t n = offsetof(struct run_start, xxh3), k = l->n * sizeof(struct run_region);
-	uint8_t *buf = rt_alloc(n + k);
+	uint8_t *buf = rt_alloc(n + k + l->names);
 
 	if (!buf)
 		return -ENOMEM;
 	memcpy(buf, s, n);
 	memcpy(buf + n, l->r, k);
-	s->xxh3 = rt_xxh3(buf, n + k);
+	memcpy(buf + n + k, l->name, l->names);
+	s->xxh3 = rt_xxh3(buf, n + k + l->names);
 	return 0;
 }
 
 /* regs: 16 GPRs and rip as they will be when the constructor has returned */
 int rt_start_write(const uint64_t *regs)
 {
-	struct list l = {0};
+	struct list l = {.names = 1};
 	struct run_start *s = rt_alloc(sizeof(*s) + MAX_REGIONS * sizeof(struct run_region));
 	uint64_t head, off;
 	int r;
 
-	if (!s)
+	l.name = rt_alloc(MAX_NAMES);
+	if (!s || !l.name)
 		return -ENOMEM;
 	l.r = (void *)(s + 1);
 	r = rt_maps(region_vma, &l);
 	if (r || l.full)
 		return r ? r : -ENOMEM;
-	head = sizeof(*s) + l.n * sizeof(struct run_region);
+	head = sizeof(*s) + l.n * sizeof(struct run_region) + l.names;
 	off = (head + RT_PAGE - 1) & ~(RT_PAGE - 1);
 	s->magic = RUN_START_MAGIC;
 	s->version = RUN_VERSION;
 	s->nregions = l.n;
+	s->names = l.names;
 	s->pid = s->tid = rt.pid;
 	s->rip = regs[16];
 	s->rflags = 0x246; /* after xor of a register with itself: ZF and PF, and IF, bit 1 */

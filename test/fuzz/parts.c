@@ -53,6 +53,7 @@ void fuzz_fix_start(uint8_t *b, size_t n)
 {
 	struct run_start *s = (void *)b;
 	XXH3_state_t *x;
+	size_t k;
 
 	if (n < sizeof(*s))
 		return;
@@ -63,7 +64,8 @@ void fuzz_fix_start(uint8_t *b, size_t n)
 	x = XXH3_createState();
 	XXH3_64bits_reset(x);
 	XXH3_64bits_update(x, s, offsetof(struct run_start, xxh3));
-	XXH3_64bits_update(x, s + 1, s->nregions * sizeof(struct run_region));
+	k = s->nregions * sizeof(struct run_region);
+	XXH3_64bits_update(x, s + 1, k + (s->names > n - sizeof(*s) - k ? 0 : s->names));
 	s->xxh3 = XXH3_64bits_digest(x);
 	XXH3_freeState(x);
 }
