@@ -2,6 +2,7 @@
 # The test programs and the targets that run them. Included by the top Makefile, which
 # may use $(PROGS), all programs with their variants, and $(PROGS_BASE), without them.
 include test/oracle/oracle.mk
+include test/ptsim/ptsim.mk
 
 PROGS = $(shell OUT=$(B)/test/progs test/progs/build.sh --list)
 PROGS_BASE = $(shell OUT=$(B)/test/progs test/progs/build.sh --list-base)

@@ -9,6 +9,7 @@ run unit_merge "$b"/test/unit_merge
 run unit_r15 "$b"/test/unit_r15
 run unit_lz "$b"/test/unit_lz
 run ptraw test/ptraw.sh "$b"
+run unit_ptenc "$b"/test/unit_ptenc
 run semtest "$b"/test/semtest
 run semtest_self "$b"/test/semtest --selftest
 run discover test/discover.sh "$b"/ptrace-analyze
@@ -16,6 +17,7 @@ run emit test/emit/run.sh "$b"
 run plan_sim "$b"/test/plan_sim -n 2 /bin/bash
 run plan_sim_pt "$b"/test/plan_sim -n 2 --cf=pt /bin/bash
 run oracle env BUILD="$b" test/oracle/selftest.sh
+run ptsim test/ptsim.sh "$b"
 run api test/api.sh "$b"
 run rt_hook test/rt_hook.sh
 run rt_env test/rt_env.sh

@@ -3,7 +3,7 @@
 ORACLE_SRC := $(addprefix test/oracle/,oracle.c follow.c tracee.c decode.c eval.c)
 ORACLE_CFLAGS := -std=gnu11 -O2 -g -Wall -Wextra -Werror -Iinclude
 
-$(B)/test/oracle: $(ORACLE_SRC) test/oracle/oracle.h include/trace.h
+$(B)/test/oracle: $(ORACLE_SRC) test/oracle/oracle.h test/oracle/tracee.h include/trace.h
 	@mkdir -p $(@D)
 	$(CC) $(ORACLE_CFLAGS) -o $@ $(ORACLE_SRC) -lZydis
 

@@ -22,7 +22,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "oracle.h"
+#include "tracee.h"
 
 struct map {
 	uint64_t start, end;
@@ -39,7 +39,7 @@ static void die(const char *what, const char *on)
 	exit(125);
 }
 
-static void child(char **argv, char **setenvs, int n)
+static void child(char **argv, char **setenvs, int n, bool traceme)
 {
 	if (personality(ADDR_NO_RANDOMIZE) < 0)
 		die("cannot turn off address randomisation for", argv[0]);
@@ -47,7 +47,7 @@ static void child(char **argv, char **setenvs, int n)
 		putenv(setenvs[i]);
 	/* A launched program is not traced: it would outlive a killed launcher. */
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
-	if (ptrace(PTRACE_TRACEME, 0, 0, 0) < 0)
+	if (traceme && ptrace(PTRACE_TRACEME, 0, 0, 0) < 0)
 		die("cannot trace", argv[0]);
 	raise(SIGSTOP);
 	execvp(argv[0], argv);
@@ -69,6 +69,18 @@ static void fix_random(pid_t pid)
 		die("cannot write", "AT_RANDOM");
 }
 
+/* status: how the program stopped first. */
+static void executed(pid_t pid, int status, const char *name)
+{
+	if (WIFEXITED(status))
+		exit(WEXITSTATUS(status));
+	if (status >> 8 != (SIGTRAP | PTRACE_EVENT_EXEC << 8)) {
+		fprintf(stderr, "oracle: %s: unexpected stop %#x at execve\n", name, status);
+		exit(125);
+	}
+	fix_random(pid);
+}
+
 pid_t tracee_start(char **argv, char **setenvs, int n)
 {
 	int status;
@@ -77,7 +89,7 @@ pid_t tracee_start(char **argv, char **setenvs, int n)
 	if (pid < 0)
 		die("cannot fork for", argv[0]);
 	if (pid == 0)
-		child(argv, setenvs, n);
+		child(argv, setenvs, n, true);
 	if (waitpid(pid, &status, 0) < 0 || !WIFSTOPPED(status))
 		die("lost before execve:", argv[0]);
 	/* EXITKILL must go before a detach; PTRACE_DETACH drops all options with it. */
@@ -87,13 +99,32 @@ pid_t tracee_start(char **argv, char **setenvs, int n)
 		die("cannot continue", argv[0]);
 	if (waitpid(pid, &status, 0) < 0)
 		die("lost at execve:", argv[0]);
-	if (WIFEXITED(status))
-		exit(WEXITSTATUS(status));
-	if (status >> 8 != (SIGTRAP | PTRACE_EVENT_EXEC << 8)) {
-		fprintf(stderr, "oracle: %s: unexpected stop %#x at execve\n", argv[0], status);
-		exit(125);
-	}
-	fix_random(pid);
+	executed(pid, status, argv[0]);
+	return pid;
+}
+
+pid_t tracee_seize(char **argv, char **setenvs, int n, long options)
+{
+	int status;
+	pid_t pid = fork();
+
+	if (pid < 0)
+		die("cannot fork for", argv[0]);
+	if (pid == 0)
+		child(argv, setenvs, n, false);
+	if (waitpid(pid, &status, WUNTRACED) < 0 || !WIFSTOPPED(status))
+		die("lost before execve:", argv[0]);
+	if (ptrace(PTRACE_SEIZE, pid, 0, options | PTRACE_O_TRACEEXEC | PTRACE_O_EXITKILL) < 0 ||
+	    kill(pid, SIGCONT) < 0)
+		die("cannot trace", argv[0]);
+	do { /* the stop it is in, SIGCONT */
+		if (waitpid(pid, &status, 0) < 0)
+			die("lost at execve:", argv[0]);
+		if (WIFSTOPPED(status) && status >> 16 != PTRACE_EVENT_EXEC &&
+		    ptrace(PTRACE_CONT, pid, 0, 0) < 0)
+			die("cannot continue", argv[0]);
+	} while (WIFSTOPPED(status) && status >> 16 != PTRACE_EVENT_EXEC);
+	executed(pid, status, argv[0]);
 	return pid;
 }
 

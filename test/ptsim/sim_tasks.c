@@ -1,0 +1,473 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * sim_tasks.c - the loop over stops: threads and processes come, stop, go on, end
+ *
+ * Every thread of the tree is traced, with PTRACE_SYSCALL; those with an event run block by block (sim_exec.c).
+ * All run at the same time. A stop is accounted for first (handle), then the thread goes on, unless somebody holds
+ * it: a thread that changes code, or that executes an instruction on which there is an int3, has the others of its
+ * memory wait.
+ */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ptrace.h>
+#include <sys/syscall.h>
+#include <sys/uio.h>
+#include <sys/wait.h>
+
+#include "sim.h"
+#include "sim_tasks.h"
+
+static struct task *tasks;
+static pid_t first;
+static int first_status = 125 << 8;
+
+_Noreturn void fail(const char *format, ...)
+{
+	int e = errno;
+	va_list ap;
+
+	fprintf(stderr, "ptsim: ");
+	va_start(ap, format);
+	vfprintf(stderr, format, ap);
+	va_end(ap);
+	fprintf(stderr, e ? ": %s\n" : "\n", strerror(e));
+	exit(125);
+}
+
+void *xcalloc(size_t n, size_t size)
+{
+	void *p = calloc(n, size);
+
+	if (!p)
+		fail("no memory");
+	return p;
+}
+
+void *xrealloc(void *p, size_t size)
+{
+	p = realloc(p, size);
+	if (!p)
+		fail("no memory");
+	return p;
+}
+
+uint64_t rnd(uint64_t *s)
+{
+	*s ^= *s << 13;
+	*s ^= *s >> 7;
+	*s ^= *s << 17;
+	return *s * 0x2545f4914f6cdd1dull >> 8;
+}
+
+struct task *sim_task(pid_t pid)
+{
+	for (struct task *t = tasks; t; t = t->next)
+		if (t->pid == pid)
+			return t;
+	return NULL;
+}
+
+static struct task *add(pid_t pid)
+{
+	struct task *t = xcalloc(1, sizeof(*t));
+
+	t->pid = pid;
+	t->next = tasks;
+	tasks = t;
+	return t;
+}
+
+static void gone(struct task *t)
+{
+	struct task **p = &tasks;
+
+	if (t->forgot)
+		sim_quiesce(t, false);
+	if (t->mm && (t->lifted || t->fenced)) {
+		t->lifted = t->fenced = false;
+		sim_quiesce(t, false);
+	}
+	sim_gone(t);
+	while (*p != t)
+		p = &(*p)->next;
+	*p = t->next;
+	if (t->mm)
+		mm_drop(t->mm);
+	free(t);
+}
+
+/* --- stopping and going on ----------------------------------------------------------------------- */
+
+static void get_regs(struct task *t)
+{
+	if (ptrace(PTRACE_GETREGS, t->pid, 0, &t->regs) < 0 && errno != ESRCH)
+		fail("cannot read the registers of thread %d", t->pid);
+	t->dirty = false;
+}
+
+/* SIGTRAP is blocked as the program sees it at this moment, or not at all while it runs. */
+static void show_mask(struct task *t, bool as_program)
+{
+	uint64_t mask;
+
+	if (!t->blocks_trap || ptrace(PTRACE_GETSIGMASK, t->pid, 8, &mask) < 0)
+		return;
+	mask = as_program ? mask | 1ull << (SIGTRAP - 1) : mask & ~(1ull << (SIGTRAP - 1));
+	ptrace(PTRACE_SETSIGMASK, t->pid, 8, &mask);
+}
+
+static void mask_changed(struct task *t)
+{
+	uint64_t mask;
+
+	if (ptrace(PTRACE_GETSIGMASK, t->pid, 8, &mask) < 0)
+		return;
+	t->blocks_trap = mask >> (SIGTRAP - 1) & 1;
+	show_mask(t, false);
+}
+
+static bool catches(pid_t pid, int sig)
+{
+	char line[256], path[64];
+	unsigned long mask = 0;
+	FILE *f;
+
+	snprintf(path, sizeof(path), "/proc/%d/status", pid);
+	f = fopen(path, "re");
+	while (f && fgets(line, sizeof(line), f))
+		if (sscanf(line, "SigCgt: %lx", &mask) == 1)
+			break;
+	if (f)
+		fclose(f);
+	return mask >> (sig - 1) & 1;
+}
+
+static void resume(struct task *t)
+{
+	int request = PTRACE_SYSCALL, sig = t->inject;
+
+	if (t->held || t->busy || !t->stopped || !t->mm)
+		return;
+	t->busy = true; /* what follows may hold others and let them go again */
+	if (sig && catches(t->pid, sig)) {
+		show_mask(t, true);
+		t->to_handler = true;
+		request = PTRACE_SINGLESTEP;
+	} else if (t->listening) {
+		request = PTRACE_LISTEN;
+	} else if (!t->in_call) {
+		request = exec_resume(t, sig != 0);
+	}
+	t->inject = 0;
+	if (t->dirty && ptrace(PTRACE_SETREGS, t->pid, 0, &t->regs) < 0 && errno != ESRCH)
+		fail("cannot write the registers of thread %d", t->pid);
+	t->dirty = false;
+	t->busy = false;
+	t->stopped = false;
+	if (ptrace(request, t->pid, 0, sig) < 0 && errno != ESRCH)
+		fail("cannot continue thread %d", t->pid);
+}
+
+static void handle(struct task *t, int status);
+
+void sim_quiesce(struct task *t, bool stop)
+{
+	for (struct task *u = tasks, *next; u; u = next) {
+		int status;
+
+		next = u->next;
+		if (u == t || u->mm != t->mm)
+			continue;
+		if (!stop) {
+			u->held--;
+			resume(u);
+			continue;
+		}
+		u->held++;
+		if (u->stopped || u->listening || ptrace(PTRACE_INTERRUPT, u->pid, 0, 0) < 0)
+			continue;
+		if (waitpid(u->pid, &status, __WALL) == u->pid)
+			handle(u, status);
+	}
+}
+
+/* --- system calls -------------------------------------------------------------------------------- */
+
+/* Which code it may change; false for calls that do not. */
+static bool changes_code(struct task *t, uint64_t *lo, uint64_t *hi)
+{
+	struct user_regs_struct *r = &t->regs;
+	struct iovec v[8];
+
+	*lo = r->rdi;
+	*hi = r->rdi + r->rsi;
+	switch (r->orig_rax) {
+	case SYS_mmap:
+	case SYS_munmap:
+	case SYS_mprotect:
+	case SYS_pkey_mprotect:
+	case SYS_madvise:
+	case SYS_mremap:
+		return true;
+	case SYS_shmat:
+	case SYS_shmdt:
+	case SYS_remap_file_pages:
+		*lo = 0;
+		*hi = ~0ull;
+		return true;
+	case SYS_process_vm_writev:
+		if ((pid_t)r->rdi != t->tgid)
+			return false;
+		*lo = ~0ull;
+		*hi = 0;
+		for (uint64_t i = 0; i < r->r8; i++) {
+			if (!mem_read(t->pid, r->r10 + i * sizeof(v[0]), v, sizeof(v[0])))
+				break;
+			if ((uint64_t)v[0].iov_base < *lo)
+				*lo = (uint64_t)v[0].iov_base;
+			if ((uint64_t)v[0].iov_base + v[0].iov_len > *hi)
+				*hi = (uint64_t)v[0].iov_base + v[0].iov_len;
+		}
+		return *hi > *lo;
+	default:
+		return false;
+	}
+}
+
+static void call_begins(struct task *t)
+{
+	uint64_t lo, hi;
+
+	t->in_call = true;
+	exec_stopped(t, STOP_ENTRY);
+	show_mask(t, true);
+	if (changes_code(t, &lo, &hi) && mm_knows(t->mm, lo, hi)) {
+		sim_quiesce(t, true);
+		mm_forget(t->mm, t->pid, lo, hi);
+		t->forgot = true;
+	}
+	sim_call(t, true);
+}
+
+static void call_ends(struct task *t)
+{
+	uint64_t lo, hi;
+	long r = (long)t->regs.rax;
+
+	t->in_call = false;
+	t->restarts =
+		r <= -512 && r >= -516 && r != -515; /* ERESTARTSYS to ERESTART_RESTARTBLOCK, linux/errno.h */
+	if (changes_code(t, &lo, &hi))
+		mm_maps_changed(t->mm);
+	if (t->forgot)
+		sim_quiesce(t, false);
+	t->forgot = false;
+	mask_changed(t);
+	sim_call(t, false);
+}
+
+/* --- threads and processes ------------------------------------------------------------------------ */
+
+/* CLONE_VM: vfork(2) has it, fork(2) has not, clone(2) and clone3(2) say. */
+static bool shares_memory(struct task *t)
+{
+	uint64_t flags = t->regs.rdi;
+
+	switch (t->regs.orig_rax) {
+	case SYS_vfork:
+		return true;
+	case SYS_fork:
+		return false;
+	case SYS_clone3:
+		if (!mem_read(t->pid, t->regs.rdi, &flags, 8))
+			return false;
+	}
+	return flags & CLONE_VM;
+}
+
+static void read_tgid(struct task *t)
+{
+	char line[256], path[64];
+	FILE *f;
+
+	t->tgid = t->pid;
+	snprintf(path, sizeof(path), "/proc/%d/status", t->pid);
+	f = fopen(path, "re");
+	while (f && fgets(line, sizeof(line), f))
+		if (sscanf(line, "Tgid: %d", &t->tgid) == 1)
+			break;
+	if (f)
+		fclose(f);
+}
+
+static void made(struct task *t)
+{
+	unsigned long pid = 0;
+	struct task *child;
+
+	if (ptrace(PTRACE_GETEVENTMSG, t->pid, 0, &pid) < 0)
+		return;
+	child = sim_task((pid_t)pid);
+	if (!child)
+		child = add((pid_t)pid);
+	child->mm = shares_memory(t) ? mm_hold(t->mm) : mm_copy(t->mm, child->pid);
+	child->held = child->mm == t->mm ? t->held : 0;
+	read_tgid(child);
+	child->blocks_trap = false;
+	if (child->stopped) {
+		mask_changed(child);
+		resume(child);
+	}
+}
+
+static void executed(struct task *t)
+{
+	unsigned long former = 0;
+
+	if (!ptrace(PTRACE_GETEVENTMSG, t->pid, 0, &former) && (pid_t)former != t->pid) {
+		struct task *old = sim_task((pid_t)former);
+
+		if (old) { /* it has taken the leader's number; the leader is gone without a word */
+			struct pt_cpu *cpu = t->cpu;
+
+			t->cpu = old->cpu;
+			old->cpu = cpu;
+			gone(old);
+		}
+	}
+	if (t->forgot)
+		sim_quiesce(t, false);
+	t->forgot = false;
+	mm_drop(t->mm);
+	t->mm = mm_new(t->pid);
+	t->in_call = true;
+	sim_exec(t);
+}
+
+/* --- stops ----------------------------------------------------------------------------------------- */
+
+static void trapped(struct task *t)
+{
+	enum stop_kind kind;
+
+	if (t->to_handler) {
+		t->to_handler = false;
+		mask_changed(t);
+		return;
+	}
+	kind = exec_trap_kind(t);
+	exec_stopped(t, kind);
+	if (kind == STOP_SIGTRAP)
+		t->inject = SIGTRAP;
+}
+
+static bool is_stop(int sig)
+{
+	return sig == SIGSTOP || sig == SIGTSTP || sig == SIGTTIN || sig == SIGTTOU;
+}
+
+static bool is_fault(struct task *t, int sig)
+{
+	siginfo_t si;
+
+	if (sig != SIGSEGV && sig != SIGBUS && sig != SIGFPE && sig != SIGILL)
+		return false;
+	return !ptrace(PTRACE_GETSIGINFO, t->pid, 0, &si) && si.si_code > 0;
+}
+
+static void event(struct task *t, int ev, int sig)
+{
+	switch (ev) {
+	case PTRACE_EVENT_CLONE:
+	case PTRACE_EVENT_FORK:
+	case PTRACE_EVENT_VFORK:
+		made(t);
+		break;
+	case PTRACE_EVENT_EXEC:
+		executed(t);
+		break;
+	case PTRACE_EVENT_EXIT:
+		exec_stopped(t, STOP_SIGNAL);
+		t->in_call = true;
+		sim_exit(t);
+		break;
+	case PTRACE_EVENT_STOP:
+		if (!t->in_call)
+			exec_stopped(t, STOP_SIGNAL);
+		t->listening = is_stop(sig);
+		break;
+	}
+}
+
+/* Account for a stop; the thread does not go on yet. */
+static void handle(struct task *t, int status)
+{
+	int sig = WSTOPSIG(status), ev = status >> 16;
+
+	if (WIFEXITED(status) || WIFSIGNALED(status)) {
+		if (t->pid == first)
+			first_status = status;
+		gone(t);
+		return;
+	}
+	t->stopped = true;
+	t->listening = false;
+	get_regs(t);
+	if (!t->mm)
+		return; /* its maker has not told yet */
+	if (ev)
+		event(t, ev, sig);
+	else if (sig == (SIGTRAP | 0x80) && !t->in_call)
+		call_begins(t);
+	else if (sig == (SIGTRAP | 0x80))
+		call_ends(t);
+	else if (sig == SIGTRAP)
+		trapped(t);
+	else {
+		exec_stopped(t, is_fault(t, sig) ? STOP_FAULT : STOP_SIGNAL);
+		t->to_handler = false;
+		t->inject = sig;
+	}
+}
+
+int sim_run(pid_t pid)
+{
+	struct task *t = add(pid);
+
+	first = pid;
+	t->mm = mm_new(pid);
+	t->stopped = t->in_call = true;
+	read_tgid(t);
+	get_regs(t);
+	sim_exec(t);
+	resume(t);
+	while (tasks) {
+		int status;
+		pid_t p = waitpid(-1, &status, __WALL);
+
+		if (p < 0 && errno == EINTR)
+			continue;
+		if (p < 0)
+			break;
+		t = sim_task(p);
+		if (!t) {
+			if (WIFEXITED(status) || WIFSIGNALED(status))
+				continue;
+			t = add(p);
+		}
+		t->busy = true;
+		handle(t, status);
+		t = sim_task(p); /* it may have ended */
+		if (!t)
+			continue;
+		t->busy = false;
+		resume(t);
+	}
+	return WIFSIGNALED(first_status) ? 128 + WTERMSIG(first_status) : WEXITSTATUS(first_status);
+}
