@@ -108,6 +108,10 @@ void so_fn(struct so *s)
 		if (s->ret > 0)
 			so_loose(s, so_u64(a[4]), so_min(s->ret, so_u32(a[4] + 8)));
 		break;
+	case __NR_modify_ldt: /* the only one whose error numbers have 32 bits */
+		if ((int32_t)s->ret > 0 && ((uint32_t)a[0] == 0 || (uint32_t)a[0] == 2))
+			so_add(s, a[1], (uint32_t)s->ret);
+		break;
 	case __NR_sysfs: /* option 2: the name of a file system */
 		if (s->ret >= 0 && (int)a[0] == 2)
 			so_loose(s, a[2], 64);

@@ -217,7 +217,7 @@ static bool odd(struct so *s, uint32_t req, uint64_t p)
 		so_loose(s, p, 32);
 		return true;
 	case 0xc0606610: /* PAGEMAP_SCAN: vec of page_region, as many as it returned */
-		so_loose(s, so_u64(p + 32), s->ret < 0 ? 0 : 24 * (uint64_t)s->ret);
+		so_loose(s, so_u64(p + 40), s->ret < 0 ? 0 : 24 * (uint64_t)s->ret);
 		so_add(s, p, 96);
 		return true;
 	case 0xc0686611: /* PROCMAP_QUERY: name and build id somewhere else */

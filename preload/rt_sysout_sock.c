@@ -125,6 +125,15 @@ static void msg(struct so *s, uint64_t addr, uint64_t len)
 	so_iov(s, h.iov, h.niov, len);
 }
 
+/* One that failed, which may have got control data: a Unix socket's credentials when there was no data. */
+static void no_msg(struct so *s, uint64_t addr)
+{
+	struct hdr h;
+
+	if (!rt_copy_out(&h, addr, sizeof(h)))
+		so_loose(s, h.control, h.controllen);
+}
+
 /* an address of a socket: its length, which the kernel stores, is that before it was cut to the buffer */
 static void name(struct so *s, uint64_t addr, uint64_t len)
 {
@@ -179,12 +188,18 @@ void so_sock(struct so *s)
 		name(s, a[4], a[5]);
 		break;
 	case __NR_recvmsg:
+		if (s->ret < 0) {
+			no_msg(s, a[1]);
+			break;
+		}
 		msg(s, a[1], ret);
 		so_add(s, a[1], sizeof(struct hdr));
 		break;
 	case __NR_recvmmsg:
 		for (uint64_t i = 0; i < ret && !s->stop; i++)
 			msg(s, a[1] + i * MMSG, so_u32(a[1] + i * MMSG + sizeof(struct hdr)));
+		if (ret < (uint32_t)a[2])
+			no_msg(s, a[1] + ret * MMSG);
 		so_add(s, a[1], ret * MMSG);
 		so_add(s, a[4], 16); /* what is left of the time */
 		break;

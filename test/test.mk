@@ -96,3 +96,14 @@ $(B)/test/mkpt: test/ptraw/mkpt.c
 	@mkdir -p $(@D)
 	$(CC) $(CSTD) $(WARN) -O1 -g -o $@ $< -lipt
 check-programs: $(B)/test/mkpt
+
+# what system calls write: the runtime's table against all memory of a program, before and after each call
+SYSOUT_SRC := $(wildcard test/sysout/check.c test/sysout/mem.c preload/rt_sysout*.c)
+$(B)/test/sysout_check: $(SYSOUT_SRC) $(wildcard test/sysout/*.h preload/rt_sysout*.h)
+	@mkdir -p $(@D)
+	$(CC) $(filter-out -MMD -MP,$(CFLAGS_ALL)) -Ipreload -o $@ $(SYSOUT_SRC)
+check-programs: $(B)/test/sysout_check
+$(B)/test/sysout_prog: $(wildcard test/sysout/prog*.c) test/sysout/prog.h preload/rt_sysout_nr.h
+	@mkdir -p $(@D)
+	$(CC) $(filter-out -MMD -MP,$(CFLAGS_ALL)) -Ipreload -o $@ $(filter %.c,$^)
+check-programs: $(B)/test/sysout_prog

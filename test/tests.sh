@@ -22,6 +22,7 @@ run api test/api.sh "$b"
 run rt_hook test/rt_hook.sh
 run rt_env test/rt_env.sh
 run rt_libc test/rt_libc.sh
+run sysout test/sysout.sh "$b"
 run avoid test/avoid.sh "$b"
 run order test/order.sh "$b"
 run forks test/forks.sh "$b"
