@@ -247,7 +247,7 @@ static int bad_pause(struct walker *w)
 {
 	log_pass(w->log, &w->lim);
 	seek_off(w);
-	if (!need(w, 1))
+	if (!need(w, SIG_EVENT) && !log_clean(w->log)) /* killed when it was about to say */
 		return log_ended(w);
 	return lost(w, "a cut without its signal");
 }

@@ -265,8 +265,9 @@ int sig_return(struct walker *w, uint64_t frame)
 	restore(w);
 	skip(w, a->bytes + a->debt);
 	if (w->debt > a->debt)
-		k = log_why(w->log) ? log_ended(w)
-				    : lost(w, "what a signal interrupted is not in the stream once more");
+		k = log_why(w->log) || !log_clean(w->log) /* damaged; killed */
+			    ? log_ended(w)
+			    : lost(w, "what a signal interrupted is not in the stream once more");
 	else if (a->nsaved)
 		log_unread(w->log, &w->p, a->saved, a->nsaved);
 	if (!k && a->at.begun)

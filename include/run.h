@@ -163,7 +163,7 @@ struct run_chunk {
 	uint16_t version;
 	uint8_t codec; /* 0 stored, 1 LZ4 block, 2 zstd frame */
 	uint8_t kind; /* 0 main, 1 last chunk of the stream (clean end), 2 salvaged: read from a dead
-	                       process up to its last published position */
+	                       process as far as the thread is known to have stored it */
 	uint32_t pid, tid;
 	uint64_t seq; /* 0, 1, 2, … per stream */
 	uint64_t first; /* stream position of the first payload byte */

@@ -6,6 +6,7 @@
  *   collect_proc.c   the processes that use it, from their birth to their end
  *   collect_watch.c  is one still there?
  *   collect_work.c   chunks out of the ring, to be compressed by threads  (collect_spool.c: where they wait)
+ *   collect_fill.c   what a killed thread stored beyond what it published
  *   collect_chunk.c  a chunk compressed (collect_lz.c), appended to its thread's log
  *   collect_json.c   run.json, proc.json, stop.bin
  */
@@ -117,6 +118,10 @@ bool work_finish(uint64_t in,
 void spool_init(int dir_fd, uint64_t limit);
 bool spool_put(const uint8_t *p, uint64_t n, uint64_t *at);
 int spool_get(uint8_t *to, uint64_t n, uint64_t at);
+
+/* collect_fill.c: offsets in a chunk */
+void fill_again(struct collect *c, uint32_t chunk, uint32_t lo, uint32_t hi);
+uint32_t fill_end(struct collect *c, uint32_t chunk, uint32_t from, bool copied);
 
 /* collect_proc.c */
 int proc_first(struct collect *c, const char *name); /* 0 or errno */

@@ -280,8 +280,29 @@ void proc_modules(struct collect *c, const struct ring_desc *d, const void *p)
 		failed(c, err);
 }
 
-/* What threads of p left in their chunks, up to the log pointers they published: all of it, where one was in a system call.
- * Those of a process that is about
+/* what a thread left in its chunk, up to the log pointer it published: all of it, where it was in a system call */
+static void left(struct collect *c, struct cproc *p, uint32_t slot, uint32_t chunk)
+{
+	struct ring_head *h = c->ring;
+	const struct ring_thread *th = ring_thread(h, slot);
+	uint32_t start = ring_desc(h, chunk)->start;
+	bool stopped = p->state == RING_STOP && th->uid == p->p->stop_uid, whole = stopped || th->calling;
+	uint64_t lp = __atomic_load_n(&ring_tcb(h, slot)->lp, __ATOMIC_ACQUIRE);
+	uint64_t n = lp - (h->base + ring_chunk_off(h->nthreads, h->nchunks, chunk)) - start;
+
+	if (n > RING_BYTES - start)
+		n = 0;
+	if (stopped && p->p->extra <= RUN_CHUNK_SLACK)
+		n += p->p->extra;
+	else if (!whole && p->state != RING_STOP) /* it does not run any more */
+		n = fill_end(c, chunk, start + (uint32_t)n, th->copied) - start;
+	p->salvaged |= !whole;
+	work_left(c, chunk, n, whole ? 1 : 2);
+	if (p->state != RING_STOP)
+		fill_again(c, chunk, start, start + (uint32_t)n);
+}
+
+/* What threads of p left. Those of a process that is about
  * to exit have given theirs away, and still run on their TCBs, up to the system call (rt_exit frees them): they
  * must not become another's, nor be taken for those of whoever has p's entry next. */
 static void salvage(struct collect *c, struct cproc *p, bool alive)
@@ -292,31 +313,25 @@ static void salvage(struct collect *c, struct cproc *p, bool alive)
 	for (uint32_t i = 0; i < __atomic_load_n(&h->nslots, __ATOMIC_ACQUIRE); i++) {
 		struct ring_thread *th = ring_thread(h, i);
 		uint32_t chunk = __atomic_load_n(&th->chunk, __ATOMIC_ACQUIRE);
-		bool stopped = p->state == RING_STOP && th->uid == p->p->stop_uid,
-		     whole = stopped || th->calling;
-		uint64_t n, lp;
+		bool own;
 
 		if (th->life == RING_THREAD_FREE || th->proc != index)
 			continue;
-		if (chunk < h->nchunks) {
-			lp = __atomic_load_n(&ring_tcb(h, i)->lp, __ATOMIC_ACQUIRE);
-			n = lp - (h->base + ring_chunk_off(h->nthreads, h->nchunks, chunk)) -
-			    ring_desc(h, chunk)->start;
-			if (n > RING_BYTES)
-				n = 0;
-			if (stopped && p->p->extra <= RUN_CHUNK_SLACK)
-				n += p->p->extra;
-			p->salvaged |= !whole;
-			work_left(c, chunk, n, whole ? 1 : 2);
-		}
+		/* killed when it had handed its chunk over: that may be another thread's by now */
+		own = chunk < h->nchunks && ring_desc(h, chunk)->uid == th->uid &&
+		      ring_desc(h, chunk)->kind != RING_NOBODY;
+		if (own)
+			left(c, p, i, chunk);
 		if (p->state == RING_STOP)
 			continue; /* it goes on, and needs them */
 		if (alive && p->state == RING_EXIT) {
 			th->proc = RING_NONE;
 			continue;
 		}
-		if (chunk < h->nchunks)
+		if (own) {
+			ring_desc(h, chunk)->kind = RING_NOBODY;
 			ring_push_free(h, chunk);
+		}
 		th->chunk = RING_NONE;
 		__atomic_sub_fetch(&h->live, 1, __ATOMIC_RELAXED);
 		__atomic_store_n(&th->life, RING_THREAD_FREE, __ATOMIC_RELEASE);

@@ -13,7 +13,6 @@
  * processor is idle, and one more of them works.
  */
 #define _GNU_SOURCE
-#include <cpuid.h>
 #include <errno.h>
 #include <pthread.h>
 #include <sched.h>
@@ -54,7 +53,6 @@ static struct {
 	uint64_t pack_ns, put_ns; /* processor time of compressing a chunk, of spooling one: recent ones */
 	bool appending;
 	bool pressed; /* the program waits, or has ended */
-	bool flush; /* the processor has clflushopt */
 } work = {.lock = PTHREAD_MUTEX_INITIALIZER,
 	  .more = PTHREAD_COND_INITIALIZER,
 	  .room = PTHREAD_COND_INITIALIZER,
@@ -63,14 +61,6 @@ static struct {
 static struct item *item_at(uint64_t n)
 {
 	return &work.item[n % WORK_MAX];
-}
-
-/* The traced thread writes these lines again soon. Left in this core's cache, each would have to be
- * fetched from there and invalidated first, which makes the thread write at a third of its speed. */
-static void flush(const uint8_t *p, uint64_t n)
-{
-	for (uint64_t i = 0; work.flush && i < n; i += 64)
-		__asm__ volatile("clflushopt %0" : : "m"(p[i]) : "memory");
 }
 
 /* ---- in: the main thread ---- */
@@ -176,7 +166,6 @@ static void take(struct collect *c, uint32_t chunk, const struct ring_desc *d, i
 	*it = (struct item){.d = *d, .t = t, .kind = kind};
 	it->d.ncut = ncut;
 	place(it, p, d->bytes, (const uint8_t *)ring_cuts(c->ring, chunk), ncut * sizeof(struct run_cut));
-	flush(p, d->bytes);
 	if (kind)
 		proc_forget(t);
 	pthread_mutex_lock(&work.lock);
@@ -188,12 +177,14 @@ static void take(struct collect *c, uint32_t chunk, const struct ring_desc *d, i
 /* a chunk that was handed over; it is free then */
 static void one(struct collect *c, uint32_t i)
 {
-	const struct ring_desc *d = ring_desc(c->ring, i);
+	struct ring_desc *d = ring_desc(c->ring, i);
 
 	if (d->kind == RING_MODULES)
 		proc_modules(c, d, ring_chunk(c->ring, i));
 	else
 		take(c, i, d, d->kind == RING_END);
+	d->kind = RING_NOBODY;
+	fill_again(c, i, d->start, d->start + d->bytes);
 	ring_push_free(c->ring, i);
 	__atomic_add_fetch(&c->ring->freed, 1, __ATOMIC_RELEASE);
 	futex_wake(&c->ring->freed);
@@ -342,12 +333,10 @@ void work_populate(struct collect *c)
 /* workers to start with: as many as there are processors; one is a must */
 int work_init(struct collect *c)
 {
-	unsigned eax, ebx, ecx, edx;
 	cpu_set_t cpus;
 	int n = sched_getaffinity(0, sizeof(cpus), &cpus) ? 1 : CPU_COUNT(&cpus), err = 0;
 
 	work.c = c;
-	work.flush = __get_cpuid_count(7, 0, &eax, &ebx, &ecx, &edx) && (ebx & bit_CLFLUSHOPT);
 	for (int i = 0; i < PACKS && !err; i++) {
 		err = pack_init(&work.pack[i]);
 		work.free_pack[work.npack++] = &work.pack[i];

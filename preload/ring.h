@@ -15,8 +15,9 @@
  * `full` is a stack that only grows, by compare and swap, until the collector takes all of it and turns it
  * round: a thread that is killed at any point has handed its chunk over or it has not. What it has not is found by
  * ring_thread.chunk, up to the log pointer in its TCB: x86 stores become visible in program order, so
- * everything below a published log pointer is complete. A chunk may be found both ways, when its thread
- * is killed just then: the stream position in its descriptor tells.
+ * everything below a published log pointer is complete. Behind it, what is no fill has been stored, too
+ * (collect_fill.c). A chunk may be found both ways, when its thread is killed just then: the collector marks those that
+ * it has taken (RING_NOBODY).
  *
  * Who writes what: threads: their ring_thread, descriptors of chunks they have, `full`, `wake`, `fresh`, the state of
  * their ring_proc; the collector: `freed`, `ready`, `error`, `owner`, ring_proc.done.
@@ -29,12 +30,13 @@
 #include "run.h"
 
 #define RING_MAGIC 0x474e495254505450ull
-#define RING_VERSION 2
+#define RING_VERSION 3
 #define RING_THREADS 4096 /* at once, at most */
 #define RING_PROCS 1024
 #define RING_SPARE 64 /* chunks beyond one per thread, at most */
 #define RING_ENDED 16 /* chunks of threads that ended, beyond those */
 #define RING_NONE 0xffffffffu
+#define RING_UNKNOWN 0xffffffffu
 #define RING_PAGE 4096u
 
 /* A traced process image. Free entries are taken by who is about to fork. */
@@ -60,6 +62,7 @@ enum ring_kind {
 	RING_LOG,
 	RING_END, /* the thread's last */
 	RING_MODULES, /* not of a stream: records for modules.bin */
+	RING_NOBODY, /* taken out of the ring */
 };
 struct ring_desc {
 	uint32_t next; /* on a list: index + 1 of the next */
@@ -70,7 +73,8 @@ struct ring_desc {
 	uint32_t start; /* where it begins in the chunk's span */
 	uint32_t bytes;
 	uint64_t tsc_open, tsc_close;
-	uint32_t ncut, zero; /* struct run_cut at ring_cuts() */
+	uint32_t ncut; /* struct run_cut at ring_cuts() */
+	uint32_t filled; /* when no thread has it: bytes that are fill, the rest is 0; or RING_UNKNOWN */
 };
 _Static_assert(sizeof(struct ring_desc) == 64, "a cache line: two threads do not share one");
 
@@ -83,6 +87,7 @@ struct ring_thread {
 	uint32_t chunk; /* RING_NONE while it waits for one */
 	uint64_t uid; /* number of the thread among all that ever were */
 	uint32_t calling; /* it is in a system call: nothing was logged behind the published log pointer */
+	uint32_t copied; /* what stands behind the log pointer may not all be log (rt_sigframe.c) */
 };
 #define RING_THREAD_OFF (RING_PAGE - 64)
 

@@ -206,6 +206,7 @@ bool rt_chunk_take(struct rt_tcb *t, uint64_t first)
 	if (fresh && first)
 		populate(c); /* this thread writes a lot */
 	d = ring_desc(rt.ring, c);
+	d->kind = RING_LOG;
 	d->proc = t->th.proc;
 	d->tid = t->th.tid;
 	d->uid = t->th.uid;
@@ -213,6 +214,7 @@ bool rt_chunk_take(struct rt_tcb *t, uint64_t first)
 	d->start = many ? RUN_CHUNK_SIZE - SMALL : 0;
 	d->bytes = d->ncut = 0;
 	d->tsc_open = rt_tsc();
+	t->th.copied = 0;
 	t->chunk = (uint64_t)ring_chunk(rt.ring, c) + d->start;
 	t->t.lp = t->chunk;
 	__atomic_store_n(&t->th.chunk, c, __ATOMIC_RELEASE);
@@ -273,6 +275,7 @@ static void throw_away(struct rt_tcb *t)
 	rt_ring_wait_done(p);
 	t->t.lp = t->chunk;
 	rt_chunk_desc(t)->ncut = 0;
+	rt_chunk_desc(t)->filled = RING_UNKNOWN;
 }
 
 /* 0, or an enum run_stop: t cannot go on logging, and keeps its chunk */

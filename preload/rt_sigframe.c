@@ -263,6 +263,7 @@ static uint32_t back(struct rt_tcb *t, const struct frame *f, uint64_t *uc, uint
 	uc[UC_RIP / 8] = f->raw_rip;
 	uc[UC_EFLAGS / 8] = f->raw_flags;
 	if (f->lp_in_r15) {
+		t->th.copied = 1;
 		memcpy((void *)t->t.lp, f->log, f->bytes + AHEAD);
 		uc[rt_uc_word[R15]] = t->t.lp + f->bytes - f->off;
 	}

@@ -122,6 +122,7 @@ uint32_t rt_thread_end(struct rt_tcb *t)
 	rt.ring->hint = ((uint64_t)t - (uint64_t)ring_tcb(rt.ring, 0)) / RING_PAGE;
 	if (rt.stopped) {
 		rt_ring_wait_done(rt_proc(t)); /* the collector may be reading it */
+		rt_chunk_desc(t)->filled = RING_UNKNOWN;
 		ring_push_free(rt.ring, t->th.chunk);
 		t->th.chunk = RING_NONE;
 	} else {

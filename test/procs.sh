@@ -84,7 +84,10 @@ verdict() {
 	fi
 	stopped=
 	least=$(field ACCESSES "$1")
-	if [ "$missing" != 0 ] || [ $r -ne 0 ]; then
+	if [ -n "$killed" ] && [ "$accesses" -lt "${least:-0}" ]; then
+		detail="$accesses accesses, at least $least were made before it was killed"
+		return 1
+	elif [ "$missing" != 0 ] || [ $r -ne 0 ]; then
 		stopped="$(tail -1 "$d/verify.err")"
 	elif [ "$accesses" -lt "${least:-0}" ]; then
 		stopped="$accesses accesses, at least $least were made"

@@ -46,11 +46,14 @@ check-programs: $(B)/test/unit_r15 $(B)/test/unit_emit $(B)/test/emit_dump $(B)/
 check-discover: $(B)/ptrace-analyze
 	test/discover.sh $<
 
-# collector: what it compresses, by liblz4
+# collector: what it compresses, by liblz4; where it finds the end of a killed thread's log
 $(B)/test/unit_lz: test/unit_lz.c $(B)/obj/preload/collect_lz.o
 	@mkdir -p $(@D)
 	$(CC) $(filter-out -MMD -MP,$(CFLAGS_ALL)) -Ipreload $(LDFLAGS) -o $@ $^ -llz4
-check-programs: $(B)/test/unit_lz
+$(B)/test/unit_fill: test/unit_fill.c $(B)/obj/preload/collect_fill.o
+	@mkdir -p $(@D)
+	$(CC) $(filter-out -MMD -MP,$(CFLAGS_ALL)) -Ipreload $(LDFLAGS) -o $@ $^
+check-programs: $(B)/test/unit_lz $(B)/test/unit_fill
 
 # runtime: every hook with a hand-made map; broken surroundings; libc's processes, threads, signals
 $(B)/test/rt_prog: test/rt_prog.c test/rt_prog.S
