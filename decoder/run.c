@@ -13,6 +13,8 @@
 #include <string.h>
 #include "dec.h"
 
+#define LOOKS 4 /* at the list of processes */
+
 void run_note(struct ptrace_run *r, const char *fmt, ...)
 {
 	char line[600];
@@ -42,11 +44,34 @@ static int check_version(const char *dir, struct ptrace_error *err)
 	return rc;
 }
 
+static bool is_open(const struct ptrace_run *r, uint32_t pid, uint32_t image)
+{
+	for (uint32_t i = 0; i < r->nproc; i++)
+		if (r->proc[i]->pid == pid && r->proc[i]->image == image)
+			return true;
+	return false;
+}
+
+/* true: there were some that are new */
+static bool open_procs(struct ptrace_run *r, DIR *h)
+{
+	uint32_t before = r->nproc, pid, image;
+	struct dirent *d;
+
+	while ((d = readdir(h))) {
+		int end = 0;
+
+		if (sscanf(d->d_name, "proc-%u.%u%n", &pid, &image, &end) == 2 && !d->d_name[end] &&
+		    !is_open(r, pid, image))
+			run_open_proc(r, d->d_name, pid, image);
+	}
+	return r->nproc > before;
+}
+
 ptrace_run *ptrace_run_open(const char *dir, void (*note)(void *, const char *), void *ctx,
 			    struct ptrace_error *err)
 {
 	struct ptrace_run *r;
-	struct dirent *d;
 	DIR *h = opendir(dir);
 
 	if (!h) {
@@ -61,13 +86,9 @@ ptrace_run *ptrace_run_open(const char *dir, void (*note)(void *, const char *),
 	r->dir = xprintf("%s", dir);
 	r->note = note;
 	r->note_ctx = ctx;
-	while ((d = readdir(h))) {
-		uint32_t pid, image;
-		int end = 0;
-
-		if (sscanf(d->d_name, "proc-%u.%u%n", &pid, &image, &end) == 2 && !d->d_name[end])
-			run_open_proc(r, d->d_name, pid, image);
-	}
+	/* ptrace-collect may have been about to make some; a run that goes on may never have all */
+	for (int i = 0; i < LOOKS && open_procs(r, h); i++)
+		rewinddir(h);
 	closedir(h);
 	if (!r->nproc) {
 		err_set(err, PTRACE_BAD,

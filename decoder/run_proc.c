@@ -163,7 +163,8 @@ void proc_end(struct proc *p)
 	free(path);
 }
 
-/* Its log has been read to the end. Of one that is gone ptrace-collect is about to say how it ended. */
+/* Of one that is gone ptrace-collect is about to say how it ended. Then stop.bin and all files of its threads are there,
+ * though more may come into them. */
 void proc_settle(struct proc *p)
 {
 	for (int i = 0; i < 2500; i++) {
@@ -238,7 +239,7 @@ void run_open_proc(struct ptrace_run *r, const char *name, uint32_t pid, uint32_
 	}
 	r->proc[r->nproc++] = p;
 	open_json(p);
-	proc_end(p);
+	proc_settle(p);
 	open_stop(p);
 	open_start(p);
 }

@@ -109,6 +109,7 @@ void work_populate(struct collect *c);
 bool work_drain(struct collect *c); /* takes on what has been handed over; true if there was something */
 /* what a thread left in its chunk; kind: run_chunk.kind */
 void work_left(struct collect *c, uint32_t chunk, uint64_t bytes, int kind);
+void work_begin(const struct cproc *p);
 uint64_t work_in(void); /* items that came */
 bool work_finish(uint64_t in,
 		 int ms); /* true when the first `in` are on disk, false when that takes longer */

@@ -361,6 +361,7 @@ static void ends(struct collect *c, struct cproc *p, enum fate fate)
 	p->ending = true;
 	if (work_finish(p->last, p->first && fate == FATE_ALIVE ? PATIENCE_MS : 1))
 		return; /* and is over */
+	work_begin(p);
 	json_proc(c, p, JSON_ENDED);
 	if (fate == FATE_ALIVE)
 		let_go(p);

@@ -276,6 +276,25 @@ static void append_ready(void)
 		pthread_cond_broadcast(&work.turn);
 	}
 	work.appending = false;
+	pthread_cond_broadcast(&work.turn);
+}
+
+/* Makes the logs of p's threads of which something waits: who finds that p has ended finds all of them. */
+void work_begin(const struct cproc *p)
+{
+	pthread_mutex_lock(&work.lock);
+	while (work.appending)
+		pthread_cond_wait(&work.turn, &work.lock);
+	work.appending = true;
+	for (uint64_t i = work.out; i != work.in; i++) {
+		struct cthread *t = item_at(i)->t;
+
+		if (t->p == p && !t->made && !work.c->error)
+			chunk_begin(work.c, t);
+	}
+	work.appending = false;
+	append_ready();
+	pthread_mutex_unlock(&work.lock);
 }
 
 struct worker {
