@@ -60,6 +60,44 @@ for c in setjmp thr_join sig_nested; do
 	check $c
 done
 
+# events of the fake PMU, drained by a small client; and what can go wrong with them
+kernel() { # kernel NAME STATUS OPTIONS -- CLIENT'S OPTIONS AND PROGRAM
+	name=$1
+	want=$2
+	shift 2
+	: >"$d/opt"
+	while [ "$1" != -- ]; do
+		echo "$1" >>"$d/opt"
+		shift
+	done
+	shift
+	mkdir -p "$d/$name"
+	# shellcheck disable=SC2046 # options
+	timeout 120 "$t/ptsim" --kernel -v -o "$d/$name" $(cat "$d/opt") -- "$t/pt_client" "$@" \
+		>"$d/$name.out" 2>"$d/$name.err"
+	got=$?
+	[ $got = "$want" ] || bad "$name: exit status $got, not $want: $(tail -1 "$d/$name.err")"
+	cat "$d/$name"/ips-* >"$d/$name/ips" 2>/dev/null
+}
+kernel event 0 -- "$d/event" "$t/pt_kinds"
+check event
+for o in "-c 2" "-c 0x800" "-c 0x100000"; do # cyc, noretcomp, cyc_thresh
+	# shellcheck disable=SC2086 # an option and its value
+	kernel event_c 0 --irq 100 --defer -- $o "$d/event_c" "$t/pt_kinds"
+	check event_c
+	rm -f "$d"/event_c/ips*
+done
+kernel faults 0 --irq 500 --ovf 3000 -- -a 8 -s 100 "$d/faults" /bin/echo said
+check faults
+[ "$(cat "$d/faults.out")" = said ] || bad "faults: echo printed $(cat "$d/faults.out")"
+grep -q ' [1-9][0-9]* lost; [1-9][0-9]* overflows, [1-9][0-9]* gaps' "$d/faults.check" || bad "faults: $(cat "$d/faults.check")"
+kernel busy 1 --open-errno 16 -- "$d/busy" "$t/pt_kinds"
+grep -q 'perf_event_open: Device or resource busy' "$d/busy.err" || bad "busy: $(cat "$d/busy.err")"
+kernel mlock 1 --mlock-kb 64 -- "$d/mlock" "$t/pt_kinds"
+grep -q 'AUX area: Operation not permitted' "$d/mlock.err" || bad "mlock: $(cat "$d/mlock.err")"
+kernel lost 1 --ring-lost 2 -- "$d/lost" "$t/pt_kinds" # the client minds
+grep -q '^2 [0-9]* [1-9]' "$d/lost/records" || bad "lost: no PERF_RECORD_LOST"
+
 # what must not pass
 cp -r "$d/block" "$d/wrong"
 sed -i '$d' "$d/wrong/ips"

@@ -2,33 +2,36 @@
  *
  * pt_check.c - does libipt alone make the executed addresses out of what ptsim wrote?
  *
- *	pt_check OUT
+ *	pt_check OUT [IPS]
  *
  * Nothing of this project decodes here: libipt's instruction decoder over OUT/pt.bin, with the images of OUT/images,
- * must give the addresses of OUT/ips, all of them, in order. Where the stream has an overflow, addresses of OUT/ips
- * may be missing: at most as many as its line "lost N" there says.
+ * must give the addresses of IPS (OUT/ips), all of them, in order, where nothing was lost. After an overflow it must go on
+ * where IPS says so ("ovf"); where a record in OUT/records says that the stream was truncated, at the next PSB (truth.c).
  */
 #include <errno.h>
+#include <fcntl.h>
 #include <intel-pt.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
-#include <fcntl.h>
 #include <unistd.h>
 
-static const char *dir;
+#define NONE (~0ull)
 
-static void *map_file(const char *name, size_t *size)
+static const char *dir;
+static struct pt_image *image;
+static const char *at, *end; /* of IPS */
+static unsigned long executed, equal, overflows, gaps, async;
+
+static void *map_file(const char *path, size_t *size)
 {
-	char path[4096];
 	struct stat st;
 	void *p;
-	int fd;
+	int fd = open(path, O_RDONLY);
 
-	snprintf(path, sizeof(path), "%s/%s", dir, name);
-	fd = open(path, O_RDONLY);
 	if (fd < 0 || fstat(fd, &st) < 0) {
 		fprintf(stderr, "pt_check: %s: %s\n", path, strerror(errno));
 		exit(2);
@@ -39,21 +42,27 @@ static void *map_file(const char *name, size_t *size)
 	return p;
 }
 
-static struct pt_image *images(void)
+static const char *in(const char *name)
 {
-	struct pt_image *image = pt_image_alloc("pt_check");
-	char path[4096], line[8192];
-	FILE *f;
+	static char path[4096];
 
-	snprintf(path, sizeof(path), "%s/images", dir);
-	f = fopen(path, "r");
+	snprintf(path, sizeof(path), "%s/%s", dir, name);
+	return path;
+}
+
+static void images(void)
+{
+	FILE *f = fopen(in("images"), "r");
+	char line[8192];
+
+	image = pt_image_alloc("pt_check");
 	while (f && fgets(line, sizeof(line), f)) {
 		unsigned long addr, offset, size;
-		char *at = strrchr(line, '@');
+		char *p = strrchr(line, '@');
 
-		if (!at || sscanf(at, "@%lx:%lx:%lx", &addr, &offset, &size) != 3)
+		if (!p || sscanf(p, "@%lx:%lx:%lx", &addr, &offset, &size) != 3)
 			continue;
-		*at = 0;
+		*p = 0;
 		if (pt_image_add_file(image, line, offset, size, NULL, addr) < 0) {
 			fprintf(stderr, "pt_check: image %s is not taken\n", line);
 			exit(2);
@@ -61,87 +70,154 @@ static struct pt_image *images(void)
 	}
 	if (f)
 		fclose(f);
-	return image;
 }
 
-static struct {
-	const char *p, *end;
-	unsigned long n;
-} want;
+static const char *next_line(void)
+{
+	const char *line = at, *nl;
 
+	if (at >= end)
+		return NULL;
+	nl = memchr(at, '\n', (size_t)(end - at));
+	at = nl ? nl + 1 : end;
+	return line;
+}
+
+/* The next executed address. NONE at the end, and where an overflow resolved that the stream does not tell of. */
 static uint64_t expected(void)
 {
-	char *e;
-	uint64_t v;
+	const char *line;
 
-	if (want.p >= want.end)
-		return ~0ull;
-	v = strtoull(want.p, &e, 16);
-	want.p = e + 1;
-	want.n++;
-	return v;
+	while ((line = next_line()) && *line == 'p')
+		;
+	if (!line || *line == 'o')
+		return NONE;
+	executed++;
+	return strtoull(line, NULL, 16);
 }
 
-int main(int argc, char **argv)
+/* On to the next line that begins so. */
+static bool skip_to(const char *word)
 {
-	struct pt_config config;
-	struct pt_insn_decoder *d;
-	size_t npt, nips;
-	unsigned long events = 0, async = 0;
-	int status;
+	const char *line;
 
-	if (argc != 2)
-		return 2;
-	dir = argv[1];
-	pt_config_init(&config);
-	config.begin = map_file("pt.bin", &npt);
-	config.end = config.begin + npt;
-	config.mtc_freq = 3;
-	config.cpuid_0x15_eax = 2;
-	config.cpuid_0x15_ebx = 168;
-	want.p = map_file("ips", &nips);
-	want.end = want.p + nips;
-	d = pt_insn_alloc_decoder(&config);
-	if (!d || pt_insn_set_image(d, images()) < 0)
-		return 2;
-	status = pt_insn_sync_forward(d);
-	while (status >= 0) {
-		struct pt_insn insn;
-		uint64_t w;
+	while ((line = next_line())) {
+		if (!strncmp(line, word, strlen(word)))
+			return true;
+		executed += *line != 'p' && *line != 'o';
+	}
+	return false;
+}
 
-		while (status & pts_event_pending) {
+static int report(const char *what, uint64_t off, uint64_t ip)
+{
+	printf("pt_check: %s: after %lu executed instructions, at %#lx of the stream, at %lx\n", what,
+	       executed, off, ip);
+	return 1;
+}
+
+/* Decode what begins with the PSB that the decoder is at. 0 at the end, 1 when it differs. */
+static int decode(struct pt_insn_decoder *d, int status, uint64_t base)
+{
+	struct pt_insn insn = {0};
+	uint64_t off = 0, want;
+
+	for (;;) {
+		while (status >= 0 && status & pts_event_pending) {
 			struct pt_event ev;
 
 			status = pt_insn_event(d, &ev, sizeof(ev));
 			if (status < 0)
 				break;
-			events++;
 			async += ev.type == ptev_async_disabled;
+			if (ev.type == ptev_overflow) {
+				overflows++;
+				if (!skip_to("ovf"))
+					return report("an overflow that there was not", base, insn.ip);
+			}
 		}
-		if (status < 0 || status & pts_eos)
-			break;
-		status = pt_insn_next(d, &insn, sizeof(insn));
-		if (status < 0 && insn.iclass == ptic_error)
-			break;
-		w = expected();
-		if (insn.ip != w) {
-			printf("pt_check: instruction %lu: libipt %lx, executed %lx\n", want.n, insn.ip, w);
+		pt_insn_get_offset(d, &off);
+		if (status == -pte_eos || (status >= 0 && status & pts_eos))
+			return 0;
+		if (status >= 0)
+			status = pt_insn_next(d, &insn, sizeof(insn));
+		if (status == -pte_eos)
+			return 0;
+		if (status < 0)
+			return report(pt_errstr(pt_errcode(status)), base + off, insn.ip);
+		want = expected();
+		if (want != insn.ip) {
+			report("libipt goes elsewhere", base + off, insn.ip);
+			printf("pt_check: executed was %lx\n", want);
 			return 1;
 		}
+		equal++;
 	}
-	if (status < 0 && status != -pte_eos) {
-		uint64_t off = 0;
+}
 
-		pt_insn_get_offset(d, &off);
-		printf("pt_check: after %lu instructions, at %#lx of %#zx: %s; next executed %lx\n", want.n,
-		       off, npt, pt_errstr(pt_errcode(status)), expected());
-		return 1;
+/* A part of the stream in which nothing is missing. */
+static int part(uint8_t *begin, uint8_t *till, uint64_t base)
+{
+	struct pt_config config;
+	struct pt_insn_decoder *d;
+	char word[32];
+	uint64_t off;
+	int status, r = 0;
+
+	pt_config_init(&config);
+	config.begin = begin;
+	config.end = till;
+	config.mtc_freq = 3;
+	config.cpuid_0x15_eax = 2;
+	config.cpuid_0x15_ebx = 168;
+	d = pt_insn_alloc_decoder(&config);
+	if (!d || pt_insn_set_image(d, image) < 0)
+		exit(2);
+	status = pt_insn_sync_forward(d);
+	if (status >= 0) {
+		pt_insn_get_sync_offset(d, &off);
+		snprintf(word, sizeof(word), "psb %lu\n", base + off);
+		r = base + off && !skip_to(word) ? report("a PSB that there was not", base + off, 0)
+						 : decode(d, status, base);
 	}
-	if (want.p < want.end) {
-		printf("pt_check: libipt ends after %lu instructions, %lx was executed then\n", want.n,
+	pt_insn_free_decoder(d);
+	return r;
+}
+
+int main(int argc, char **argv)
+{
+	uint64_t from = 0, type, offset, size, flags;
+	uint8_t *stream;
+	size_t npt, nips;
+	bool cut = false;
+	FILE *f;
+
+	if (argc != 2 && argc != 3)
+		return 2;
+	dir = argv[1];
+	stream = map_file(in("pt.bin"), &npt);
+	at = map_file(argc == 3 ? argv[2] : in("ips"), &nips);
+	end = at + nips;
+	images();
+	f = fopen(in("records"), "r");
+	while (f && fscanf(f, "%lu %lu %lu %lu", &type, &offset, &size, &flags) == 4) {
+		cut = false;
+		if (type != 11 || !(flags & 1)) /* PERF_RECORD_AUX, PERF_AUX_FLAG_TRUNCATED */
+			continue;
+		gaps++;
+		if (offset + size > from && part(stream + from, stream + offset + size, from))
+			return 1;
+		from = offset + size;
+		cut = true;
+	}
+	if (from < npt && part(stream + from, stream + npt, from))
+		return 1;
+	if (at < end && !cut) {
+		printf("pt_check: libipt ends after %lu instructions, %lx was executed then\n", executed,
 		       expected());
 		return 1;
 	}
-	printf("pt_check: %lu instructions, equal; %lu events, %lu asynchronous\n", want.n, events, async);
-	return !want.n;
+	printf("pt_check: %lu instructions, %lu equal, %lu lost; %lu overflows, %lu gaps, %lu asynchronous\n",
+	       executed, equal, executed - equal, overflows, gaps, async);
+	return !equal;
 }

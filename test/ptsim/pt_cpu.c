@@ -175,6 +175,7 @@ void pt_cpu_ret(struct pt_cpu *c, uint64_t target)
 static void psb(struct pt_cpu *c, uint64_t ip)
 {
 	branches_out(c);
+	c->psb_at = c->total;
 	pt_psb(&c->enc);
 	c->sent = 0;
 	c->ncalls = 0; /* no RET is compressed across a PSB */

@@ -2,14 +2,10 @@
  *
  * ptsim.c - an Intel PT processor for machines that have none
  *
- *	ptsim -o OUT [options] -- PROG ARGS...
- *
- * Runs PROG and writes what the processor would have recorded of its first thread in user mode:
- *
- *	OUT/pt.bin	the packets
- *	OUT/ips		every executed instruction's address, one a line, in hex
- *	OUT/mem		the executed code, page by page
- *	OUT/images	a line FILE@ADDR:OFFSET:SIZE for each page, as ptrace-decode --image takes it
+ *	ptsim -o OUT [options] -- PROG ARGS...	the stream of PROG's first thread, in files (alone.c)
+ *	ptsim --kernel [options] -- CMD ARGS...	a kernel with such a PMU for CMD and all that it starts: who opens
+ *						events of it gets them (kern.h). PTRACE_PMU_DIR in CMD's
+ *						environment is the PMU's directory.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -25,14 +21,18 @@
 #include <unistd.h>
 
 #include "../oracle/tracee.h"
+#include "alone.h"
+#include "kern.h"
 #include "sim.h"
 #include "sim_tasks.h"
 
+#define MAX_ENVS 64
+
 static struct {
 	const char *out;
-	bool verbose;
+	bool verbose, kernel;
 	uint64_t max;
-	char *setenvs[64];
+	char *setenvs[MAX_ENVS + 1];
 	int nsetenvs;
 	struct pt_cpu_config cpu;
 } opt = {
@@ -49,104 +49,6 @@ static struct {
 			.tsc_bus_ratio = 20,
 		},
 };
-
-static struct {
-	FILE *pt, *ips, *mem, *images;
-	uint64_t at;
-	struct pt_cpu cpu;
-	struct task *task;
-	uint64_t insns;
-	bool done;
-} out;
-
-static FILE *create(const char *name)
-{
-	char path[4096];
-	FILE *f;
-
-	snprintf(path, sizeof(path), "%s/%s", opt.out, name);
-	f = fopen(path, "we");
-	if (!f)
-		fail("%s", path);
-	return f;
-}
-
-static void put(void *arg, const uint8_t *bytes, size_t n)
-{
-	(void)arg;
-	fwrite(bytes, 1, n, out.pt);
-}
-
-static void retired(struct task *t, uint64_t ip)
-{
-	static const char hex[] = "0123456789abcdef";
-	char line[20], *p = line + sizeof(line);
-
-	if (t != out.task)
-		return;
-	*--p = '\n';
-	do
-		*--p = hex[ip & 15];
-	while (ip >>= 4);
-	fwrite(p, 1, line + sizeof(line) - p, out.ips);
-	out.insns++;
-}
-
-static void code_page(uint64_t addr, const uint8_t *bytes, size_t n)
-{
-	fwrite(bytes, 1, n, out.mem);
-	fprintf(out.images, "%s/mem@0x%lx:0x%lx:0x%zx\n", opt.out, addr, out.at, n);
-	out.at += n;
-}
-
-static void end(void)
-{
-	if (out.done || !out.task)
-		return;
-	out.done = true;
-	pt_cpu_off(&out.cpu, out.task->regs.rip);
-}
-
-void sim_call(struct task *t, bool begins)
-{
-	if (!begins || t != out.task)
-		return;
-	pt_cpu_tick(&out.cpu, 300); /* what the kernel takes */
-	if (opt.max && out.insns >= opt.max) {
-		end();
-		t->cpu = NULL;
-		out.task = NULL;
-	}
-}
-
-void sim_exec(struct task *t)
-{
-	if (!out.task && !out.done) {
-		t->cpu = &out.cpu;
-		out.task = t;
-		pt_cpu_on(&out.cpu);
-		return;
-	}
-	if (t == out.task) { /* another program: not ours */
-		end();
-		t->cpu = NULL;
-		out.task = NULL;
-	}
-}
-
-void sim_exit(struct task *t)
-{
-	if (t == out.task)
-		end();
-}
-
-void sim_gone(struct task *t)
-{
-	if (t != out.task)
-		return;
-	end();
-	out.task = NULL;
-}
 
 /* The program and the simulator take turns: on one processor that is one switch, on two it wakes the other up. */
 static void one_processor(void)
@@ -167,17 +69,30 @@ static void one_processor(void)
 
 static const char usage_text[] =
 	"usage: ptsim -o OUT [options] -- PROG ARGS...\n"
-	"  -o OUT         directory for pt.bin, ips, images, mem\n"
+	"       ptsim --kernel [-o OUT] [options] -- CMD ARGS...\n"
+	"  -o OUT         directory for pt.bin, ips, images, mem; with --kernel ips-TID, images, mem\n"
+	"  --kernel       answer perf_event_open of the PMU in $PTRACE_PMU_DIR\n"
 	"  -E NAME=VAL    set a variable in the program's environment (repeatable)\n"
 	"  --step         single-step everything: slower, no int3 in the program's code\n"
 	"  --irq N        an interrupt every N instructions on average (2000; 0: none)\n"
 	"  --seed N       of what is random\n"
+	"  -v             figures on stderr\n"
+	"processors:\n"
+	"  --no-retc      no return compression (with --kernel the event says)\n"
+	"  --defer        deferred TIPs; --short-tnt; --no-48\n"
+	"  --no-ptwrite   --kernel: a processor without it\n"
+	"without --kernel:\n"
 	"  --psb N        bytes between PSBs (4096)\n"
 	"  --cyc          cycle-accurate mode; --no-time: no TSC, MTC\n"
-	"  --no-retc      no return compression; --defer: deferred TIPs; --short-tnt; --no-48\n"
 	"  --max N        record till the first system call after N instructions\n"
-	"  -v             figures on stderr\n"
-	"Exit status: PROG's, 128 + signal, 125 own failure, 127 PROG cannot be run.\n";
+	"with --kernel, things that go wrong:\n"
+	"  --open-errno E[,FROM[,COUNT]]  perf_event_open fails with number E, from the FROM-th on, COUNT "
+	"times\n"
+	"  --mlock-kb N   rings and AUX areas together may have so much\n"
+	"  --ovf N        an internal buffer overflow every N instructions on average\n"
+	"  --ring-lost N  every N-th record finds the ring full\n"
+	"  --truncate N   every N-th time there is room for two pages of AUX data only\n"
+	"Exit status: the program's, 128 + signal, 125 own failure, 127 it cannot be run.\n";
 
 static uint64_t number(const char *s)
 {
@@ -191,124 +106,207 @@ static uint64_t number(const char *s)
 	return v;
 }
 
+enum {
+	O_STEP = 256,
+	O_KERNEL,
+	O_IRQ,
+	O_SEED,
+	O_PSB,
+	O_CYC,
+	O_NO_TIME,
+	O_NO_RETC,
+	O_DEFER,
+	O_SHORT,
+	O_NO_48,
+	O_MAX,
+	O_NO_PTWRITE,
+	O_OPEN_ERRNO,
+	O_MLOCK,
+	O_OVF,
+	O_RING_LOST,
+	O_TRUNCATE,
+};
+
+static const struct option longs[] = {
+	{"step", no_argument, NULL, O_STEP},
+	{"kernel", no_argument, NULL, O_KERNEL},
+	{"irq", required_argument, NULL, O_IRQ},
+	{"seed", required_argument, NULL, O_SEED},
+	{"psb", required_argument, NULL, O_PSB},
+	{"cyc", no_argument, NULL, O_CYC},
+	{"no-time", no_argument, NULL, O_NO_TIME},
+	{"no-retc", no_argument, NULL, O_NO_RETC},
+	{"defer", no_argument, NULL, O_DEFER},
+	{"short-tnt", no_argument, NULL, O_SHORT},
+	{"no-48", no_argument, NULL, O_NO_48},
+	{"max", required_argument, NULL, O_MAX},
+	{"no-ptwrite", no_argument, NULL, O_NO_PTWRITE},
+	{"open-errno", required_argument, NULL, O_OPEN_ERRNO},
+	{"mlock-kb", required_argument, NULL, O_MLOCK},
+	{"ovf", required_argument, NULL, O_OVF},
+	{"ring-lost", required_argument, NULL, O_RING_LOST},
+	{"truncate", required_argument, NULL, O_TRUNCATE},
+	{"help", no_argument, NULL, 'h'},
+	{0},
+};
+
+static void open_errno(const char *arg)
+{
+	kern.open_from = 1;
+	kern.open_count = 1u << 30;
+	if (sscanf(arg, "%d,%u,%u", &kern.open_errno, &kern.open_from, &kern.open_count) < 1)
+		fail("bad --open-errno %s", arg);
+}
+
+/* One that has a value of its own. */
+static bool parse_value(int c)
+{
+	switch (c) {
+	case O_IRQ:
+		sim_irq = number(optarg);
+		return true;
+	case O_SEED:
+		sim_seed = number(optarg) << 1 | 1;
+		return true;
+	case O_PSB:
+		opt.cpu.psb_period = (unsigned)number(optarg);
+		return true;
+	case O_MAX:
+		opt.max = number(optarg);
+		return true;
+	case O_OPEN_ERRNO:
+		open_errno(optarg);
+		return true;
+	case O_MLOCK:
+		kern.mlock_kb = number(optarg);
+		return true;
+	case O_OVF:
+		kern.ovf = number(optarg);
+		return true;
+	case O_RING_LOST:
+		kern.ring_lost = (unsigned)number(optarg);
+		return true;
+	case O_TRUNCATE:
+		kern.truncate = (unsigned)number(optarg);
+		return true;
+	default:
+		return false;
+	}
+}
+
+static bool parse_processor(int c)
+{
+	switch (c) {
+	case O_CYC:
+		opt.cpu.cyc = true;
+		return true;
+	case O_NO_TIME:
+		opt.cpu.tsc = opt.cpu.mtc = false;
+		return true;
+	case O_NO_RETC:
+		opt.cpu.no_retc = true;
+		return true;
+	case O_DEFER:
+		opt.cpu.defer = kern.cpu.defer = true;
+		return true;
+	case O_SHORT:
+		opt.cpu.long_tnt = kern.cpu.long_tnt = false;
+		return true;
+	case O_NO_48:
+		opt.cpu.no_48 = kern.cpu.no_48 = true;
+		return true;
+	case O_NO_PTWRITE:
+		kern.no_ptwrite = true;
+		return true;
+	default:
+		return false;
+	}
+}
+
+static void usage(int status)
+{
+	fputs(usage_text, status ? stderr : stdout);
+	exit(status);
+}
+
 static void parse(int argc, char **argv)
 {
-	static const struct option longs[] = {
-		{"step", no_argument, NULL, 's'},
-		{"irq", required_argument, NULL, 'i'},
-		{"seed", required_argument, NULL, 'S'},
-		{"psb", required_argument, NULL, 'p'},
-		{"cyc", no_argument, NULL, 'c'},
-		{"no-time", no_argument, NULL, 't'},
-		{"no-retc", no_argument, NULL, 'r'},
-		{"defer", no_argument, NULL, 'd'},
-		{"short-tnt", no_argument, NULL, 'n'},
-		{"no-48", no_argument, NULL, '4'},
-		{"max", required_argument, NULL, 'M'},
-		{"help", no_argument, NULL, 'h'},
-		{0},
-	};
 	int c;
 
 	sim_irq = 2000;
 	while ((c = getopt_long(argc, argv, "+o:E:vh", longs, NULL)) != -1) {
+		if (parse_value(c) || parse_processor(c))
+			continue;
 		switch (c) {
 		case 'o':
 			opt.out = optarg;
 			break;
 		case 'E':
-			if (opt.nsetenvs == 64 || !strchr(optarg, '='))
+			if (opt.nsetenvs == MAX_ENVS || !strchr(optarg, '='))
 				fail("bad -E %s", optarg);
 			opt.setenvs[opt.nsetenvs++] = optarg;
 			break;
 		case 'v':
 			opt.verbose = true;
 			break;
-		case 's':
+		case O_STEP:
 			code_step = true;
 			break;
-		case 'i':
-			sim_irq = number(optarg);
+		case O_KERNEL:
+			opt.kernel = true;
 			break;
-		case 'S':
-			sim_seed = number(optarg) | 1;
-			break;
-		case 'p':
-			opt.cpu.psb_period = (unsigned)number(optarg);
-			break;
-		case 'c':
-			opt.cpu.cyc = true;
-			break;
-		case 't':
-			opt.cpu.tsc = opt.cpu.mtc = false;
-			break;
-		case 'r':
-			opt.cpu.no_retc = true;
-			break;
-		case 'd':
-			opt.cpu.defer = true;
-			break;
-		case 'n':
-			opt.cpu.long_tnt = false;
-			break;
-		case '4':
-			opt.cpu.no_48 = true;
-			break;
-		case 'M':
-			opt.max = number(optarg);
-			break;
-		case 'h':
-			fputs(usage_text, stdout);
-			exit(0);
 		default:
-			fputs(usage_text, stderr);
-			exit(125);
+			usage(c == 'h' ? 0 : 125);
 		}
 	}
-	if (optind == argc || !opt.out) {
-		fputs(usage_text, stderr);
-		exit(125);
-	}
+	if (optind == argc || (!opt.out && !opt.kernel))
+		usage(125);
 }
 
-static void figures(double sec)
+/* The directory is CMD's while it runs. */
+static int kernel(char **argv)
 {
-	const struct pt_cpu *c = &out.cpu;
+	char dir[] = "/tmp/ptsim-pmu-XXXXXX", env[64], cmd[64];
+	int code;
 
-	fprintf(stderr,
-		"ptsim: %lu instructions, %.2f s, %.0f a second; %lu bytes: psb=%lu tnt=%lu tip=%lu pge=%lu "
-		"pgd=%lu "
-		"fup=%lu retc=%lu mtc=%lu cyc=%lu ptw=%lu ovf=%lu\n",
-		out.insns, sec, out.insns / sec, c->total, c->n.psb, c->n.tnt, c->n.tip, c->n.pge, c->n.pgd,
-		c->n.fup, c->n.retc, c->n.mtc, c->n.cyc, c->n.ptw, c->n.ovf);
+	if (!mkdtemp(dir))
+		fail("cannot make a directory for the PMU");
+	kern_pmu_make(dir);
+	snprintf(env, sizeof(env), "PTRACE_PMU_DIR=%s", dir);
+	opt.setenvs[opt.nsetenvs++] = env;
+	sim_hooks = &kern_hooks;
+	sim_retired = kern_retired;
+	if (opt.out)
+		truth_open(opt.out);
+	code = sim_run(tracee_seize(argv, opt.setenvs, opt.nsetenvs, SIM_OPTIONS));
+	if (opt.verbose)
+		kern_figures();
+	truth_close();
+	snprintf(cmd, sizeof(cmd), "rm -rf %s", dir);
+	if (system(cmd))
+		fail("cannot remove %s", dir);
+	return code;
+}
+
+static int alone(char **argv)
+{
+	struct timespec a, b;
+	int code;
+
+	opt.cpu.ptw = opt.cpu.fup_on_ptw = true;
+	alone_open(opt.out, &opt.cpu, opt.max);
+	one_processor();
+	clock_gettime(CLOCK_MONOTONIC, &a);
+	code = sim_run(tracee_seize(argv, opt.setenvs, opt.nsetenvs, SIM_OPTIONS));
+	clock_gettime(CLOCK_MONOTONIC, &b);
+	if (opt.verbose)
+		alone_figures((b.tv_sec - a.tv_sec) + (b.tv_nsec - a.tv_nsec) / 1e9);
+	alone_close();
+	return code;
 }
 
 int main(int argc, char **argv)
 {
-	struct timespec a, b;
-	int code;
-	pid_t pid;
-
 	parse(argc, argv);
-	if (mkdir(opt.out, 0755) < 0 && errno != EEXIST)
-		fail("%s", opt.out);
-	out.pt = create("pt.bin");
-	out.ips = create("ips");
-	out.mem = create("mem");
-	out.images = create("images");
-	one_processor();
-	pid = tracee_seize(argv + optind, opt.setenvs, opt.nsetenvs, SIM_OPTIONS);
-	opt.cpu.ptw = true;
-	opt.cpu.fup_on_ptw = true;
-	pt_cpu_init(&out.cpu, &opt.cpu, put, NULL, 1000000007);
-	sim_retired = retired;
-	sim_page = code_page;
-	clock_gettime(CLOCK_MONOTONIC, &a);
-	code = sim_run(pid);
-	clock_gettime(CLOCK_MONOTONIC, &b);
-	if (opt.verbose)
-		figures((b.tv_sec - a.tv_sec) + (b.tv_nsec - a.tv_nsec) / 1e9);
-	if (fclose(out.pt) | fclose(out.ips) | fclose(out.mem) | fclose(out.images))
-		fail("%s", opt.out);
-	return code;
+	return opt.kernel ? kernel(argv + optind) : alone(argv + optind);
 }

@@ -2,7 +2,10 @@
  *
  * sim.h - what the parts of the Intel PT simulator share
  *
- *	ptsim.c		options, the loop over stops, threads and processes
+ *	ptsim.c		options
+ *	alone.c		one program, its stream and what it executed in files
+ *	kern_*.c	the kernel's side: the fake PMU, its events, system calls on them
+ *	sim_tasks.c	the loop over stops: threads and processes
  *	sim_exec.c	one thread's execution, instruction for instruction
  *	code.c, insn.c	its code as blocks
  *	pt_cpu.c	when which packet is due
@@ -40,7 +43,10 @@ struct task {
 	bool forgot; /* the system call under way changes code: the others of its memory wait */
 	int inject; /* signal to deliver at the next resume */
 	bool blocks_trap; /* SIGTRAP, in the program's eyes; it is not, or the kernel would unblock it for our traps */
-	struct pt_cpu *cpu; /* its event, when one is enabled */
+	struct pt_cpu *cpu; /* the trace unit, while it records this thread */
+	bool pmi; /* the unit raises an interrupt */
+	struct event *event; /* of the fake PMU (kern.h) */
+	struct kcall *kcall; /* its system call that is answered by us */
 	uint64_t insns, until_irq;
 	/* what it was resumed to do (sim_exec.c) */
 	bool running;

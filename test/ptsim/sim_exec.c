@@ -19,6 +19,7 @@
 #include <sys/ptrace.h>
 
 #include "sim.h"
+#include "sim_tasks.h"
 
 #define SPINS 200 /* branches done in a row before the thread is let run: it may have signals waiting */
 #define FLAG_TF 0x100ull
@@ -44,8 +45,13 @@ static void interrupt(struct task *t, uint64_t ip)
 	pt_cpu_user(t->cpu, ip);
 }
 
-static void retire(struct task *t, uint64_t ip)
+/* False when it is not recorded any more. */
+static bool retire(struct task *t, uint64_t ip)
 {
+	if (t->pmi)
+		sim_hooks->pmi(t, ip);
+	if (!t->cpu)
+		return false;
 	if (!t->cpu->in_user)
 		pt_cpu_user(t->cpu, ip);
 	else
@@ -55,12 +61,14 @@ static void retire(struct task *t, uint64_t ip)
 	t->insns++;
 	if (sim_retired)
 		sim_retired(t, ip);
+	return true;
 }
 
 /* A branch has retired and control is at next. */
 static void branch(struct task *t, const struct insn *in, bool taken, uint64_t next)
 {
-	retire(t, in->ip);
+	if (!retire(t, in->ip))
+		return;
 	switch (in->kind) {
 	case I_JCC:
 	case I_LOOP:
@@ -226,10 +234,8 @@ static bool ptwrite(struct task *t, const struct insn *in)
 
 	if (!value(t, &in->op, &v, in->sub))
 		return false;
-	if (!t->cpu)
-		return true;
-	retire(t, in->ip);
-	pt_cpu_ptwrite(t->cpu, in->ip, v, in->sub);
+	if (t->cpu && retire(t, in->ip))
+		pt_cpu_ptwrite(t->cpu, in->ip, v, in->sub);
 	return true;
 }
 

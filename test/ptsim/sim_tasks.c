@@ -23,6 +23,8 @@
 #include "sim.h"
 #include "sim_tasks.h"
 
+const struct sim_hooks *sim_hooks;
+
 static struct task *tasks;
 static pid_t first;
 static int first_status = 125 << 8;
@@ -93,7 +95,7 @@ static void gone(struct task *t)
 		t->lifted = t->fenced = false;
 		sim_quiesce(t, false);
 	}
-	sim_gone(t);
+	sim_hooks->gone(t);
 	while (*p != t)
 		p = &(*p)->next;
 	*p = t->next;
@@ -162,6 +164,7 @@ static void resume(struct task *t)
 	} else if (t->listening) {
 		request = PTRACE_LISTEN;
 	} else if (!t->in_call) {
+		sim_hooks->user(t);
 		request = exec_resume(t, sig != 0);
 	}
 	t->inject = 0;
@@ -195,6 +198,24 @@ void sim_quiesce(struct task *t, bool stop)
 		if (waitpid(u->pid, &status, __WALL) == u->pid)
 			handle(u, status);
 	}
+}
+
+bool sim_stop(struct task *t)
+{
+	pid_t pid = t->pid;
+	int status;
+
+	if (t->stopped || t->listening || t->in_call)
+		return true;
+	if (ptrace(PTRACE_INTERRUPT, pid, 0, 0) < 0 || waitpid(pid, &status, __WALL) != pid)
+		return false;
+	handle(t, status);
+	return sim_task(pid) != NULL;
+}
+
+void sim_continue(struct task *t)
+{
+	resume(t);
 }
 
 /* --- system calls -------------------------------------------------------------------------------- */
@@ -252,7 +273,7 @@ static void call_begins(struct task *t)
 		mm_forget(t->mm, t->pid, lo, hi);
 		t->forgot = true;
 	}
-	sim_call(t, true);
+	sim_hooks->call(t, true);
 }
 
 static void call_ends(struct task *t)
@@ -269,7 +290,7 @@ static void call_ends(struct task *t)
 		sim_quiesce(t, false);
 	t->forgot = false;
 	mask_changed(t);
-	sim_call(t, false);
+	sim_hooks->call(t, false);
 }
 
 /* --- threads and processes ------------------------------------------------------------------------ */
@@ -347,7 +368,7 @@ static void executed(struct task *t)
 	mm_drop(t->mm);
 	t->mm = mm_new(t->pid);
 	t->in_call = true;
-	sim_exec(t);
+	sim_hooks->exec(t);
 }
 
 /* --- stops ----------------------------------------------------------------------------------------- */
@@ -395,7 +416,7 @@ static void event(struct task *t, int ev, int sig)
 	case PTRACE_EVENT_EXIT:
 		exec_stopped(t, STOP_SIGNAL);
 		t->in_call = true;
-		sim_exit(t);
+		sim_hooks->exit(t);
 		break;
 	case PTRACE_EVENT_STOP:
 		if (!t->in_call)
@@ -445,7 +466,7 @@ int sim_run(pid_t pid)
 	t->stopped = t->in_call = true;
 	read_tgid(t);
 	get_regs(t);
-	sim_exec(t);
+	sim_hooks->exec(t);
 	resume(t);
 	while (tasks) {
 		int status;

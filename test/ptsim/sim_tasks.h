@@ -15,10 +15,21 @@
 int sim_run(pid_t pid);
 struct task *sim_task(pid_t pid);
 
-/* To be defined by who uses it. */
-void sim_call(struct task *t, bool begins); /* at a system call's entry and exit; regs may be changed */
-void sim_exec(struct task *t); /* it executes another program; it is still in the kernel */
-void sim_exit(struct task *t); /* it is about to end; it is in the kernel */
-void sim_gone(struct task *t); /* it is no more */
+/* Whoever uses the loop is told: */
+struct sim_hooks {
+	void (*call)(struct task *t,
+		     bool begins); /* at a system call's entry and exit; regs may be changed */
+	void (*user)(struct task *t); /* it is about to go on in user mode, at regs.rip */
+	void (*exec)(struct task *t); /* it executes another program; it is still in the kernel */
+	void (*exit)(struct task *t); /* it is about to end; it is in the kernel */
+	void (*gone)(struct task *t); /* it is no more */
+	void (*pmi)(struct task *t,
+		    uint64_t ip); /* t->pmi was set: an interrupt before the instruction at ip */
+};
+extern const struct sim_hooks *sim_hooks;
+
+/* Stop a thread that runs in user mode, if it does; sim_continue lets it go on. False: it has ended. */
+bool sim_stop(struct task *t);
+void sim_continue(struct task *t);
 
 #endif
