@@ -231,6 +231,7 @@ struct ptrace_run {
 	void (*note)(void *ctx, const char *line);
 	void *note_ctx;
 	struct sym *sym;
+	struct ptcode *code; /* pt_code.c; NULL before it is needed */
 };
 
 void run_note(struct ptrace_run *r, const char *fmt, ...) __attribute__((format(printf, 2, 3)));

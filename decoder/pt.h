@@ -14,6 +14,7 @@
 
 #include <intel-pt.h>
 #include "dec.h"
+#include "run_pt.h"
 
 /* ---- pt_image.c ------------------------------------------------------------------------------- */
 
@@ -83,7 +84,8 @@ struct ptd {
 	struct pt_config cfg;
 	struct pt_block_decoder *blk;
 	struct ptpkt pkt;
-	struct ptimg *img;
+	bool (*known)(void *ctx, uint64_t ip); /* the image holds it */
+	void *ctx;
 	int status; /* what libipt said last */
 	bool synced;
 	uint64_t starts;
@@ -100,8 +102,8 @@ struct ptd {
 };
 /* buf: PTD_HEAD zero bytes, then size bytes of stream. c: cpu, errata, clock ratios; the rest is set here.
  * start_ip: where a stream that begins without PSB begins, 0 if that is not known. */
-int ptd_open(struct ptd *d, const struct pt_config *c, uint8_t *buf, size_t size, struct ptimg *img,
-	     uint64_t start_ip, struct ptrace_error *e);
+int ptd_open(struct ptd *d, const struct pt_config *c, uint8_t *buf, size_t size, struct pt_image *image,
+	     bool (*known)(void *ctx, uint64_t ip), void *ctx, uint64_t start_ip, struct ptrace_error *e);
 void ptd_close(struct ptd *d);
 void ptd_next(struct ptd *d, struct ptd_item *it);
 
@@ -112,6 +114,46 @@ struct ptinsn *ptinsn_new(const struct ptimg *img);
 void ptinsn_free(struct ptinsn *c);
 /* address of the instruction that runs after the one at ip, if that needs no packet; false if it cannot be read */
 bool ptinsn_next(struct ptinsn *c, uint64_t ip, enum pt_exec_mode mode, uint64_t *next);
+
+/* ---- pt_code.c: the code of a run's modules ----------------------------------------------------- */
+
+/* A module as loaded: the sections of libipt that it is, and what is asked about in its copy. Made once a run. */
+struct ptmod {
+	struct run_module m;
+	struct {
+		int isid;
+		uint64_t lo, hi;
+	} sect[8];
+	uint32_t nsect;
+	uint8_t *asked; /* a bit for each byte of the copy, NULL if there is no copy */
+	uint64_t copy_size;
+};
+struct ptcode;
+struct ptcode *ptcode_of(struct ptrace_run *r); /* made on first use, NULL if it cannot be */
+void ptcode_free(struct ptcode *c);
+const struct ptmod *ptcode_module(struct ptcode *c, const struct modrec *rec);
+/* the module's code into an image; what was at its addresses before is gone */
+int ptcode_map(struct ptcode *c, struct pt_image *image, const struct ptmod *m);
+
+/* ---- pt_stream.c: pt-TID.bin -------------------------------------------------------------------- */
+
+/* A piece of a thread's stream in which nothing is missing that the stream does not tell itself. */
+struct ptseg {
+	uint8_t *buf; /* PTD_HEAD bytes, then the packets */
+	size_t size; /* of the packets */
+};
+struct ptstream {
+	struct run_pt_info info;
+	struct ptseg *seg;
+	uint32_t nseg;
+	int failed; /* errno: tracing could not be begun for this thread */
+	char why[160]; /* how it ends, where it does not end well; "" if it does */
+};
+/* 0, or -1 with e: there is nothing to decode */
+int ptstream_open(struct ptstream *s, const char *path, struct ptrace_error *e);
+void ptstream_drop(struct ptstream *s, uint32_t seg); /* no longer needed */
+void ptstream_close(struct ptstream *s);
+void ptstream_config(const struct ptstream *s, struct pt_config *c);
 
 /* ---- pt_raw.c: --pt-raw ----------------------------------------------------------------------- */
 

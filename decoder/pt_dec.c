@@ -26,19 +26,15 @@
 enum { GROUP = 16 + 8 + 2 + 9 + 2 };
 _Static_assert(GROUP <= PTD_HEAD, "a group fits before the first packet");
 
-int ptd_open(struct ptd *d, const struct pt_config *c, uint8_t *buf, size_t size, struct ptimg *img,
-	     uint64_t start_ip, struct ptrace_error *e)
+int ptd_open(struct ptd *d, const struct pt_config *c, uint8_t *buf, size_t size, struct pt_image *image,
+	     bool (*known)(void *ctx, uint64_t ip), void *ctx, uint64_t start_ip, struct ptrace_error *e)
 {
-	struct pt_image *image;
 	uint64_t at;
 
-	*d = (struct ptd){.cfg = *c, .img = img};
+	*d = (struct ptd){.cfg = *c, .known = known, .ctx = ctx};
 	d->cfg.size = sizeof(d->cfg);
 	d->cfg.begin = buf;
 	d->cfg.end = buf + PTD_HEAD + size;
-	image = ptimg_build(img, e);
-	if (!image)
-		return -1;
 	d->blk = pt_blk_alloc_decoder(&d->cfg);
 	if (!d->blk || pt_blk_set_image(d->blk, image) < 0 || ptpkt_open(&d->pkt, &d->cfg) < 0) {
 		ptd_close(d);
@@ -101,7 +97,6 @@ static int resync(struct ptd *d)
 {
 	struct ptpkt *k = &d->pkt;
 	uint64_t at, ip;
-	uint8_t byte;
 
 	if (d->start_ip) {
 		ip = k->ip = d->start_ip;
@@ -126,7 +121,7 @@ static int resync(struct ptd *d)
 			d->status = start_psb(d, at);
 			return d->status == -pte_eos ? 0 : d->status < 0 ? d->status : 1;
 		} else if (!k->psb && (p.type == ppt_tip || p.type == ppt_tip_pge || k->resumes) &&
-			   ptpkt_ip(k, &p.payload.ip, &ip) && ptimg_read(d->img, ip, &byte, 1)) {
+			   ptpkt_ip(k, &p.payload.ip, &ip) && d->known(d->ctx, ip)) {
 			d->status = start_at(d, ip);
 			if (d->status >= 0)
 				return 1;

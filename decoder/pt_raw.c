@@ -183,13 +183,22 @@ static void put_ips(struct raw *w, const struct pt_block *b)
 	}
 }
 
+static bool known(void *ctx, uint64_t ip)
+{
+	uint8_t byte;
+
+	return ptimg_read(ctx, ip, &byte, 1) != 0;
+}
+
 static int decode(struct raw *w, struct ptrace_error *e)
 {
+	struct pt_image *image;
 	struct ptd_item it;
 	struct ptd d;
 	int rc = 0;
 
-	if (ptd_open(&d, &w->cfg, w->buf, w->size, w->img, w->start_ip, e))
+	image = ptimg_build(w->img, e);
+	if (!image || ptd_open(&d, &w->cfg, w->buf, w->size, image, known, w->img, w->start_ip, e))
 		return -1;
 	for (ptd_next(&d, &it); it.kind != PTD_END && !w->out->err; ptd_next(&d, &it)) {
 		if (it.kind == PTD_LOST) {

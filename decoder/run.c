@@ -12,6 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include "dec.h"
+#include "pt.h"
 
 #define LOOKS 4 /* at the list of processes */
 
@@ -127,6 +128,7 @@ void ptrace_run_close(ptrace_run *r)
 	if (!r)
 		return;
 	sym_free(r->sym);
+	ptcode_free(r->code);
 	for (uint32_t i = 0; i < r->nthread; i++)
 		free(r->thread[i]);
 	for (uint32_t i = 0; i < r->nproc; i++)

@@ -110,3 +110,9 @@ $(B)/test/sysout_prog: $(wildcard test/sysout/prog*.c) test/sysout/prog.h preloa
 	@mkdir -p $(@D)
 	$(CC) $(filter-out -MMD -MP,$(CFLAGS_ALL)) -Ipreload -o $@ $(filter %.c,$^)
 check-programs: $(B)/test/sysout_prog
+
+# control flow from Intel PT: hand-made modules and packets
+$(B)/test/unit_flow: test/unit_flow.c $(B)/libptrace_decode.a
+	@mkdir -p $(@D)
+	$(CC) $(CFLAGS_ALL) -Idecoder -o $@ $< $(B)/libptrace_decode.a $(DEC_LIBS)
+check-programs: $(B)/test/unit_flow

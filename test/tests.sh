@@ -6,6 +6,7 @@ run unit_plan "$b"/test/unit_plan
 run unit_walk "$b"/test/unit_walk
 run unit_format "$b"/test/unit_format
 run unit_merge "$b"/test/unit_merge
+run unit_flow "$b"/test/unit_flow
 run unit_r15 "$b"/test/unit_r15
 run unit_lz "$b"/test/unit_lz
 run ptraw test/ptraw.sh "$b"

@@ -1,0 +1,63 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * flow.h - control flow that is not in the log: where the walk asks which way a branch went
+ *
+ * Maps with MAP_F_PT have ops that ask (SEM_JCC_FLOW, SEM_FLOW): each names an instruction of the copy. A provider
+ * knows what the thread executed, instruction by instruction, and answers in order. Whatever was executed in between
+ * (space checks, stubs, the runtime, opaque code) is nobody's question.
+ *
+ *   walk ──branch(ip)──▶ provider: on to the next instruction that any op asks about. It must be the one at ip
+ *        ◀──next──────── where control went from there
+ *
+ * Providers: the processor's recording (flow_pt.c); a list of addresses (test/flow).
+ */
+#ifndef PTRACE_FLOW_H
+#define PTRACE_FLOW_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct modrec;
+struct thread;
+struct flow;
+
+enum flow_status {
+	FLOW_OK = 0,
+	FLOW_LOST = -1, /* something is missing, or does not fit the question: flow.why. resync() may go on */
+	FLOW_END = -2, /* the recording is at its end */
+};
+
+struct flow_ops {
+	/* branch - where control went from the instruction at ip, the next one that is asked about. *next is that
+	 * instruction's own destination, even if the thread was interrupted just there. Returns an enum flow_status */
+	int (*branch)(struct flow *f, uint64_t ip, uint64_t *next);
+
+	/* stops - was the thread interrupted at ip, before the next instruction that is asked about, and did it go on
+	 * somewhere else (a signal's handler)? Then all up to there is passed; else nothing is. ip may be anywhere: in
+	 * the copy, in the runtime */
+	bool (*stops)(struct flow *f, uint64_t ip);
+
+	/* resync - after FLOW_LOST: on to the next keyframe's counter (struct run_key) that the recording shows, with all
+	 * that follows it decodable. FLOW_OK with *counter, or FLOW_END */
+	int (*resync)(struct flow *f, uint32_t *counter);
+
+	/* module - a record of modules.bin takes effect (loaded or unloaded), in the walk's order. With a map: the
+	 * instructions at rec->m.copy_base + SEM_FLOW_AT of its ops are asked about from here on */
+	void (*module)(struct flow *f, const struct modrec *rec);
+
+	void (*close)(struct flow *f);
+};
+
+/* What providers begin with. */
+struct flow {
+	const struct flow_ops *ops;
+	uint32_t counter; /* of the last keyframe passed, 0 if none */
+	uint64_t tsc; /* a time not later than the place the walk is at, as late as known; 0 if none */
+	char why[200]; /* after FLOW_LOST and FLOW_END */
+};
+
+/* flow_pt.c: from the thread's Intel PT packets in its run directory; NULL with e if there are none to be decoded */
+struct ptrace_error;
+struct flow *flow_open_pt(struct thread *t, struct ptrace_error *e);
+
+#endif

@@ -1,0 +1,469 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * flow_pt.c - control flow from a thread's Intel PT packets
+ *
+ *   pt-TID.bin ─▶ ptd: blocks, events, losses ─▶ pass: one at a time ─▶ asked-for instructions, with where control
+ *                                                                     │ went; places where it was interrupted
+ *                                                                     └ counters of keyframes
+ *
+ * An instruction that is asked about ends a block: a conditional or indirect jump, or a return. Where it went is
+ * where the next block begins, or, if the thread was interrupted there, what the event says.
+ *
+ * Looking whether a signal came before the next asked-for instruction (`stops`) goes on to that one: what is found on
+ * the way is kept (`ahead`), so that nothing is passed that is not meant to be.
+ *
+ * What modules there are is known before the walk says so: their records are all there. All that do not replace
+ * another are in the image from the beginning, so that a thread may run code that another one has loaded.
+ */
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+#include "flow.h"
+#include "pt.h"
+
+struct place { /* interrupted at ip, or before the instruction at alt was begun again; it went on elsewhere */
+	uint64_t ip, alt;
+};
+
+struct span {
+	uint64_t lo, hi;
+	const struct ptmod *m; /* whose copy it is, NULL: code nobody asks about */
+};
+
+enum { GO = 1 }; /* pass: nothing to tell yet; else FLOW_OK: asked-for, FLOW_LOST, FLOW_END */
+
+struct pt_flow {
+	struct flow f;
+	struct thread *t;
+	struct ptcode *code;
+	struct pt_image *image;
+	struct ptstream s;
+	struct pt_config cfg;
+	uint32_t seg; /* being decoded */
+	bool open; /* d is */
+	struct ptd d;
+	struct ptd_item it;
+	bool have; /* it is not passed yet */
+	bool jumped; /* end_ip's destination is not known yet */
+	uint64_t end_ip; /* of the last block */
+	struct span *span; /* ascending */
+	uint32_t nspan, last;
+	uint8_t *mapped; /* by record: it is in the image */
+	bool out; /* left to the kernel at `from` */
+	struct place from;
+	/* found on the way to the next asked-for instruction: */
+	struct {
+		bool asked; /* got there */
+		uint64_t ip, next;
+		uint64_t tsc;
+		uint32_t counter;
+		int bad; /* FLOW_LOST, FLOW_END: did not */
+		struct place *place;
+		uint32_t nplace, cap;
+	} ahead;
+	uint32_t count, nbits; /* of the counter being passed: nbits branches of it */
+};
+
+/* ---- modules -------------------------------------------------------------------------------------- */
+
+static void add_span(struct pt_flow *p, uint64_t lo, uint64_t hi, const struct ptmod *m)
+{
+	uint32_t i = 0, k;
+
+	for (k = 0; k < p->nspan; k++) /* what it lies over is gone */
+		if (p->span[k].hi <= lo || p->span[k].lo >= hi)
+			p->span[i++] = p->span[k];
+	p->nspan = i;
+	p->span = xrealloc(p->span, p->nspan + 1, sizeof(*p->span));
+	for (i = p->nspan++; i && p->span[i - 1].lo > lo; i--)
+		p->span[i] = p->span[i - 1];
+	p->span[i] = (struct span){lo, hi, m};
+	p->last = 0;
+}
+
+static void map_module(struct pt_flow *p, const struct modrec *rec)
+{
+	const struct ptmod *m = ptcode_module(p->code, rec);
+
+	p->mapped[rec->m.index] = 1;
+	ptcode_map(p->code, p->image, m);
+	for (uint32_t i = 0; i < m->nsect; i++)
+		add_span(p, m->sect[i].lo, m->sect[i].hi,
+			 m->asked && m->sect[i].lo == m->m.copy_base ? m : NULL);
+}
+
+static bool clashes(const struct proc *p, uint32_t index)
+{
+	const struct run_module *a = &p->mod[index].m;
+
+	for (uint32_t i = 0; i < index; i++) {
+		const struct run_module *b = &p->mod[i].m;
+
+		if (b->kind &&
+		    ((b->lo < a->hi && a->lo < b->hi) || (a->copy_base && a->copy_base == b->copy_base)))
+			return true;
+	}
+	return false;
+}
+
+static void flow_module(struct flow *f, const struct modrec *rec)
+{
+	struct pt_flow *p = (struct pt_flow *)f;
+
+	if (rec->m.kind && !p->mapped[rec->m.index])
+		map_module(p, rec);
+}
+
+static const struct span *span_at(struct pt_flow *p, uint64_t ip)
+{
+	uint32_t lo = 0, hi = p->nspan;
+	const struct span *s;
+
+	if (p->last < p->nspan) {
+		s = &p->span[p->last];
+		if (ip >= s->lo && ip < s->hi)
+			return s;
+	}
+	while (lo < hi) {
+		uint32_t mid = (lo + hi) / 2;
+
+		s = &p->span[mid];
+		if (ip < s->lo) {
+			hi = mid;
+		} else if (ip >= s->hi) {
+			lo = mid + 1;
+		} else {
+			p->last = mid;
+			return s;
+		}
+	}
+	return NULL;
+}
+
+static bool known(void *ctx, uint64_t ip)
+{
+	return span_at(ctx, ip) != NULL;
+}
+
+static bool asked(struct pt_flow *p, uint64_t ip)
+{
+	const struct span *s = span_at(p, ip);
+	uint64_t at;
+
+	if (!s || !s->m)
+		return false;
+	at = ip - s->lo;
+	return s->m->asked[at / 8] >> at % 8 & 1;
+}
+
+/* ---- passing what was executed ----------------------------------------------------------------------- */
+
+static int lose(struct pt_flow *p, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+static int lose(struct pt_flow *p, const char *fmt, ...)
+{
+	va_list ap;
+
+	va_start(ap, fmt);
+	vsnprintf(p->f.why, sizeof(p->f.why), fmt, ap);
+	va_end(ap);
+	p->jumped = false;
+	p->out = false;
+	p->nbits = 0;
+	return FLOW_LOST;
+}
+
+static int next_segment(struct pt_flow *p)
+{
+	struct ptrace_error e = {0};
+	bool first = !p->open && !p->seg;
+
+	if (p->open) {
+		ptd_close(&p->d);
+		ptstream_drop(&p->s, p->seg++);
+		p->open = false;
+	}
+	if (p->seg == p->s.nseg) {
+		snprintf(p->f.why, sizeof(p->f.why), "the processor's trace ends here%s%s",
+			 p->s.why[0] ? ": " : "", p->s.why);
+		return FLOW_END;
+	}
+	if (ptd_open(&p->d, &p->cfg, p->s.seg[p->seg].buf, p->s.seg[p->seg].size, p->image, known, p, 0,
+		     &e)) {
+		snprintf(p->f.why, sizeof(p->f.why), "%.190s", e.text);
+		return FLOW_END;
+	}
+	p->open = true;
+	return first ? GO : lose(p, "packets are missing: the buffer they were written to was full");
+}
+
+/* the last block's jump went to ip. true: it was asked about */
+static bool arrive(struct pt_flow *p, uint64_t ip)
+{
+	const struct run_pt_info *i = &p->s.info;
+	uint64_t at = p->end_ip - i->counter_branch;
+
+	p->jumped = false;
+	if (i->counter == RUN_PT_BRANCHES && at < RUN_PT_COUNTER_BITS * (uint64_t)i->counter_stride) {
+		uint32_t bit = (uint32_t)(at / i->counter_stride);
+
+		if (at % i->counter_stride) /* a block may end anywhere */
+			return false;
+		p->nbits = bit == 0 ? 0 : p->nbits;
+		if (bit != p->nbits)
+			return false;
+		p->count = p->count << 1 | (ip != p->end_ip + 2); /* over the nop behind the jump: 1 */
+		if (++p->nbits == RUN_PT_COUNTER_BITS)
+			p->ahead.counter = p->count;
+		return false;
+	}
+	p->ahead.ip = p->end_ip;
+	p->ahead.next = ip;
+	return asked(p, p->end_ip);
+}
+
+static void left_for_good(struct pt_flow *p)
+{
+	if (p->ahead.nplace == p->ahead.cap) {
+		p->ahead.cap = p->ahead.cap ? 2 * p->ahead.cap : 16;
+		p->ahead.place = xrealloc(p->ahead.place, p->ahead.cap, sizeof(*p->ahead.place));
+	}
+	p->ahead.place[p->ahead.nplace++] = p->from;
+}
+
+static int pass_event(struct pt_flow *p)
+{
+	const struct pt_event *e = &p->it.event;
+	const struct run_pt_info *i = &p->s.info;
+
+	switch (e->type) {
+	case ptev_async_branch:
+	case ptev_async_disabled: {
+		uint64_t from = e->type == ptev_async_branch ? e->variant.async_branch.from
+							     : e->variant.async_disabled.at;
+
+		if (p->jumped && arrive(p, from))
+			return FLOW_OK; /* comes once more, with the jump done */
+		p->from = (struct place){from, from};
+		p->out = true;
+		if (e->type == ptev_async_branch) {
+			left_for_good(p);
+			p->out = false;
+		}
+		break;
+	}
+	case ptev_disabled:
+		if (p->jumped && asked(p, p->end_ip)) {
+			p->have = false;
+			return lose(p, "the trace ends in the jump at 0x%llx", (unsigned long long)p->end_ip);
+		}
+		p->jumped = false;
+		/* a system call: the kernel puts the place behind it, or that of the call itself, into a signal's frame */
+		p->from = (struct place){p->end_ip + 2, p->end_ip};
+		p->out = true;
+		break;
+	case ptev_enabled:
+		if (p->out && e->variant.enabled.ip != p->from.ip && e->variant.enabled.ip != p->from.alt)
+			left_for_good(p);
+		p->out = false;
+		break;
+	case ptev_overflow:
+		p->have = false;
+		return lose(p, "the processor lost packets (OVF)");
+	case ptev_ptwrite:
+		if (i->counter == RUN_PT_PTWRITE &&
+		    (e->ip_suppressed || e->variant.ptwrite.ip == i->counter_ptw) &&
+		    e->variant.ptwrite.size == 4)
+			p->ahead.counter = (uint32_t)e->variant.ptwrite.payload;
+		break;
+	default:
+		break;
+	}
+	p->have = false;
+	return GO;
+}
+
+static int pass(struct pt_flow *p)
+{
+	if (!p->open) {
+		int rc = next_segment(p);
+
+		if (rc != GO)
+			return rc;
+	}
+	if (!p->have)
+		ptd_next(&p->d, &p->it);
+	p->have = true;
+	switch (p->it.kind) {
+	case PTD_BLOCK:
+		if (p->jumped && arrive(p, p->it.block.ip))
+			return FLOW_OK;
+		p->end_ip = p->it.block.end_ip;
+		p->jumped = true;
+		p->have = false;
+		return GO;
+	case PTD_EVENT:
+		return pass_event(p);
+	case PTD_LOST:
+		/* jumped to where no code is known: the jump itself is */
+		if (p->jumped && p->it.lost.err == -pte_nomap && arrive(p, p->it.lost.ip))
+			return FLOW_OK;
+		p->have = false;
+		return lose(p, "packets and code do not fit at 0x%llx, byte %llu of the packets: %s",
+			    (unsigned long long)p->it.lost.ip, (unsigned long long)p->it.lost.offset,
+			    p->it.lost.err ? pt_errstr(pt_errcode(p->it.lost.err))
+					   : "a return to a call before");
+	case PTD_END:
+		p->have = false;
+		return next_segment(p);
+	}
+	return FLOW_END;
+}
+
+/* ---- the walk's side ------------------------------------------------------------------------------------ */
+
+static void note_time(struct pt_flow *p)
+{
+	uint64_t tsc;
+
+	if (pt_blk_time(p->d.blk, &tsc, NULL, NULL) >= 0)
+		p->ahead.tsc = tsc;
+}
+
+/* on to the next asked-for instruction, unless that is reached already */
+static int look(struct pt_flow *p)
+{
+	while (!p->ahead.asked && !p->ahead.bad) {
+		int rc = pass(p);
+
+		if (rc == FLOW_OK) {
+			p->ahead.asked = true;
+			note_time(p);
+		} else if (rc != GO) {
+			p->ahead.bad = rc;
+		}
+	}
+	return p->ahead.bad;
+}
+
+static int flow_branch(struct flow *f, uint64_t ip, uint64_t *next)
+{
+	struct pt_flow *p = (struct pt_flow *)f;
+	int rc = look(p);
+
+	p->ahead.nplace = 0;
+	f->counter = p->ahead.counter;
+	if (p->ahead.tsc)
+		f->tsc = p->ahead.tsc;
+	if (rc)
+		return rc;
+	if (p->ahead.ip != ip)
+		return p->ahead.bad = lose(p, "the walk is at 0x%llx, the processor was at 0x%llx",
+					   (unsigned long long)ip, (unsigned long long)p->ahead.ip);
+	p->ahead.asked = false;
+	*next = p->ahead.next;
+	return FLOW_OK;
+}
+
+static bool flow_stops(struct flow *f, uint64_t ip)
+{
+	struct pt_flow *p = (struct pt_flow *)f;
+	uint32_t seen = 0;
+
+	for (;;) {
+		for (; seen < p->ahead.nplace; seen++) {
+			const struct place *at = &p->ahead.place[seen];
+
+			if (at->ip != ip && at->alt != ip)
+				continue;
+			p->ahead.nplace -= seen + 1;
+			memmove(p->ahead.place, at + 1, p->ahead.nplace * sizeof(*at));
+			return true;
+		}
+		if (p->ahead.asked || p->ahead.bad)
+			return false;
+		switch (pass(p)) {
+		case GO:
+			break;
+		case FLOW_OK:
+			p->ahead.asked = true;
+			note_time(p);
+			break;
+		case FLOW_LOST:
+			p->ahead.bad = FLOW_LOST;
+			break;
+		default:
+			p->ahead.bad = FLOW_END;
+		}
+	}
+}
+
+static int flow_resync(struct flow *f, uint32_t *counter)
+{
+	struct pt_flow *p = (struct pt_flow *)f;
+	int rc = p->ahead.bad == FLOW_END ? FLOW_END : GO;
+
+	p->ahead.asked = false;
+	p->ahead.bad = 0;
+	p->ahead.counter = 0;
+	p->nbits = 0;
+	while (rc != FLOW_END && !p->ahead.counter) {
+		rc = pass(p);
+		if (rc == FLOW_LOST)
+			p->ahead.counter = 0;
+	}
+	p->ahead.nplace = 0;
+	if (rc == FLOW_END) {
+		p->ahead.bad = FLOW_END;
+		return FLOW_END;
+	}
+	*counter = f->counter = p->ahead.counter;
+	return FLOW_OK;
+}
+
+static void flow_close(struct flow *f)
+{
+	struct pt_flow *p = (struct pt_flow *)f;
+
+	if (p->open)
+		ptd_close(&p->d);
+	ptstream_close(&p->s);
+	pt_image_free(p->image);
+	free(p->span);
+	free(p->mapped);
+	free(p->ahead.place);
+	free(p);
+}
+
+static const struct flow_ops ops = {
+	.branch = flow_branch,
+	.stops = flow_stops,
+	.resync = flow_resync,
+	.module = flow_module,
+	.close = flow_close,
+};
+
+struct flow *flow_open_pt(struct thread *t, struct ptrace_error *e)
+{
+	struct pt_flow *p = xcalloc(1, sizeof(*p));
+	const struct proc *proc = t->proc;
+	char *path = t->pub.again ? xprintf("%s/pt-%u.%u.bin", proc->dir, t->pub.tid, t->pub.again)
+				  : xprintf("%s/pt-%u.bin", proc->dir, t->pub.tid);
+
+	p->f.ops = &ops;
+	p->t = t;
+	p->mapped = xcalloc(proc->nmod, 1);
+	p->code = ptcode_of(proc->run);
+	p->image = pt_image_alloc(NULL);
+	if (ptstream_open(&p->s, path, e) || !p->code || !p->image) {
+		err_set(e, PTRACE_IO, "no memory for an image of the program");
+		flow_close(&p->f);
+		free(path);
+		return NULL;
+	}
+	free(path);
+	ptstream_config(&p->s, &p->cfg);
+	for (uint32_t i = 0; i < proc->nmod; i++)
+		if (proc->mod[i].m.kind && !clashes(proc, i))
+			map_module(p, &proc->mod[i]);
+	return &p->f;
+}

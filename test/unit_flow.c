@@ -1,0 +1,649 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * unit_flow.c - control flow from Intel PT (decoder/flow_pt.c): hand-made modules and packets
+ *
+ * Three modules: one with a copy, in whose code three jumps are asked about; the "runtime" with the counter code; one
+ * that is loaded where another was. Packets are made by libipt's encoder.
+ *
+ *   copy    0 test            original   entry: patched to jump to the copy
+ *           2 je 7    asked              opaque: nop, je over a nop, ret
+ *           4 nop ×3
+ *           7 call *rcx (opaque)
+ *           9 jne 0   asked
+ *          11 call *rdx (counter code)
+ *          13 jmp *rax asked
+ *          15 syscall
+ *          17 call opaque (a fix-up)
+ *          22 jmp 0
+ */
+#include <elf.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+#include <xxhash.h>
+#include "flow.h"
+#include "pt.h"
+
+#define BIAS 0x10000000ull
+#define COPY 0x20000000ull
+#define RT 0x30000000ull
+#define ENTRY (BIAS + 0x1000)
+#define OPAQUE (BIAS + 0x1100)
+#define COUNTER (RT + 0x1000)
+#define PTW (RT + 0x1200)
+#define JE (COPY + 2)
+#define JNE (COPY + 9)
+#define JMP (COPY + 13)
+
+static int pass, fail;
+static char dir[] = "/tmp/unit_flow.XXXXXX";
+static uint8_t bytes[1 << 16];
+static struct pt_encoder *enc;
+static struct map maps[2];
+
+static void check(bool ok, const char *fmt, ...)
+{
+	va_list ap;
+
+	if (ok) {
+		pass++;
+		return;
+	}
+	fail++;
+	printf("FAIL: ");
+	va_start(ap, fmt);
+	vprintf(fmt, ap);
+	va_end(ap);
+	printf("\n");
+}
+
+/* ---- modules --------------------------------------------------------------------------------- */
+
+static const uint8_t copy_text[] = {0x85, 0xc0, 0x74, 0x03, 0x90, 0x90, 0x90, 0xff, 0xd1, 0x75, 0xf5, 0xff,
+				    0xd2, 0xff, 0xe0, 0x0f, 0x05, 0xe8, 0xea, 0x10, 0,	  0,	0xeb, 0xe8};
+static const uint8_t other_copy[] = {0x90, 0x90, 0x75, 0xfc, 0xff, 0xe0}; /* nop nop jne(asked) jmp *rax */
+static const uint8_t opaque_text[] = {0x90, 0x74, 0x01, 0x90, 0xc3};
+
+static void file_put(const char *name, const void *p, size_t n)
+{
+	char path[300];
+	FILE *f;
+
+	snprintf(path, sizeof(path), "%s/%s", dir, name);
+	f = fopen(path, "wb");
+	if (!f || fwrite(p, 1, n, f) != n || fclose(f))
+		exit(2);
+}
+
+/* KEY.text: one executable segment, vaddr 0x1000 at file offset 0x1000 */
+static void text_put(const char *key, void (*code)(uint8_t *))
+{
+	static uint8_t b[0x2000];
+	Elf64_Ehdr *h = (void *)b;
+	Elf64_Phdr *ph = (void *)(b + sizeof(*h));
+	char name[100];
+
+	memset(b, 0, sizeof(b));
+	memcpy(h->e_ident, ELFMAG, SELFMAG);
+	h->e_phoff = sizeof(*h);
+	h->e_phentsize = sizeof(*ph);
+	h->e_phnum = 1;
+	*ph = (Elf64_Phdr){.p_type = PT_LOAD,
+			   .p_flags = PF_R | PF_X,
+			   .p_offset = 0x1000,
+			   .p_vaddr = 0x1000,
+			   .p_filesz = 0x1000};
+	code(b + 0x1000);
+	snprintf(name, sizeof(name), "maps/%s.text", key);
+	file_put(name, b, sizeof(b));
+}
+
+static void module_code(uint8_t *p)
+{
+	memcpy(p, "\x55\x48\x89\xe5\x90\x90", 6); /* at the entry: patched over */
+	memcpy(p + 0x100, opaque_text, sizeof(opaque_text));
+}
+
+static void runtime_code(uint8_t *p)
+{
+	for (int i = 0; i < 32; i++)
+		memcpy(p + 8 * i, "\x72\x04\x90\x90\x90\x90\xd1\xe7", 8); /* jc over; nops; shl */
+	p[256] = 0xc3;
+	memcpy(p + 0x200, "\xf3\x0f\xae\xe0\xc3", 5); /* ptwrite eax; ret */
+}
+
+static void other_code(uint8_t *p)
+{
+	memset(p, 0x90, 16);
+}
+
+static void map_put(struct map *m, const uint8_t *copy, size_t n, const struct sem_op *op, uint32_t nop,
+		    const struct map_fixup *fix, uint32_t nfix, const struct map_patch *patch,
+		    uint32_t npatch)
+{
+	uint8_t *b = calloc(1, 4096);
+	struct map_head *h = calloc(1, sizeof(*h));
+	struct {
+		int s;
+		const void *p;
+		size_t n;
+	} part[] = {{MAP_COPY, copy, n},
+		    {MAP_FIXUPS, fix, nfix * sizeof(*fix)},
+		    {MAP_PATCHES, patch, npatch * sizeof(*patch)}};
+	size_t at = 0;
+
+	if (!b || !h)
+		exit(2);
+	for (size_t i = 0; i < NELEM(part); i++) {
+		if (part[i].n)
+			memcpy(b + at, part[i].p, part[i].n);
+		h->sect[part[i].s] = (struct map_sect){at, part[i].n, XXH3_64bits(b + at, part[i].n)};
+		at += (part[i].n + 63) & ~63ull;
+	}
+	*m = (struct map){.path = (char *)"a map", .base = b, .size = 4096, .head = h, .op = op, .nop = nop};
+}
+
+static struct modrec mod(uint32_t index, uint32_t kind, uint8_t key, uint64_t bias, uint64_t copy,
+			 struct map *m)
+{
+	return (struct modrec){.m = {.index = index,
+				     .kind = kind,
+				     .bias = bias,
+				     .copy_base = copy,
+				     .lo = bias + 0x1000,
+				     .hi = bias + 0x2000,
+				     .key = {key},
+				     .key_len = 1},
+			       .path = (char *)"module",
+			       .map = m};
+}
+
+/* ---- packets ---------------------------------------------------------------------------------- */
+
+static uint64_t at(void)
+{
+	uint64_t o = 0;
+
+	pt_enc_get_offset(enc, &o);
+	return o;
+}
+
+static void put(struct pt_packet p)
+{
+	if (pt_enc_next(enc, &p) < 0)
+		exit(2);
+}
+
+static void ip(enum pt_packet_type type, uint64_t v)
+{
+	put((struct pt_packet){.type = type,
+			       .payload.ip = {.ipc = v ? pt_ipc_sext_48 : pt_ipc_suppressed, .ip = v}});
+}
+
+static void tnt(const char *s)
+{
+	struct pt_packet p = {.type = strlen(s) <= 6 ? ppt_tnt_8 : ppt_tnt_64};
+
+	for (; *s; s++, p.payload.tnt.bit_size++)
+		p.payload.tnt.payload = p.payload.tnt.payload << 1 | (*s == 'T');
+	put(p);
+}
+
+static void psb(uint64_t v, uint64_t tsc)
+{
+	put((struct pt_packet){.type = ppt_psb});
+	if (tsc)
+		put((struct pt_packet){.type = ppt_tsc, .payload.tsc.tsc = tsc});
+	put((struct pt_packet){.type = ppt_mode,
+			       .payload.mode = {.leaf = pt_mol_exec, .bits.exec = {.csl = 1}}});
+	if (v)
+		ip(ppt_fup, v);
+	put((struct pt_packet){.type = ppt_psbend});
+}
+
+/* call *rdx at 11, the counter, the return: to a call that is in the stream */
+static void counter(uint32_t n)
+{
+	char s[33] = "";
+
+	ip(ppt_tip, COUNTER);
+	for (int i = 0; i < 32; i++)
+		s[i] = n >> (31 - i) & 1 ? 'T' : 'N';
+	tnt(s);
+	tnt("T");
+}
+
+/* once round: je as told, the opaque function, jne back or not */
+static void lap(bool je, bool jne)
+{
+	tnt(je ? "T" : "N");
+	ip(ppt_tip, OPAQUE);
+	tnt(jne ? "NTT" : "TTN");
+}
+
+/* ---- the run ------------------------------------------------------------------------------------ */
+
+static struct ptrace_run run = {.dir = dir};
+static struct modrec mods[4];
+static struct proc proc = {.run = &run, .dir = dir, .pid = 1, .mod = mods};
+static struct thread thread = {.proc = &proc};
+static FILE *pt;
+static uint64_t from; /* of the packets, not written yet */
+
+static void note(void *ctx, const char *line)
+{
+	(void)ctx;
+	printf("note: %s\n", line);
+}
+
+static void record(uint32_t kind, uint32_t flags, uint64_t value, const void *p, uint32_t n)
+{
+	struct run_pt_rec r = {.magic = RUN_PT_REC_MAGIC,
+			       .kind = (uint16_t)kind,
+			       .flags = (uint16_t)flags,
+			       .size = n,
+			       .value = value};
+
+	r.xxh3 = XXH3_64bits(&r, offsetof(struct run_pt_rec, xxh3)) ^ (n ? XXH3_64bits(p, n) : 0);
+	fwrite(&r, sizeof(r), 1, pt);
+	if (n)
+		fwrite(p, 1, n, pt);
+}
+
+static void begin(uint8_t how)
+{
+	struct run_pt_info i = {.magic = RUN_PT_MAGIC,
+				.version = RUN_PT_VERSION,
+				.size = sizeof(i),
+				.vendor = "GenuineInte", /* and an l */
+				.family = 6,
+				.model = 142,
+				.stepping = 10,
+				.counter = how,
+				.counter_stride = 8,
+				.counter_branch = COUNTER,
+				.counter_ptw = PTW};
+	char path[300];
+
+	i.vendor[11] = 'l';
+	i.xxh3 = XXH3_64bits(&i, offsetof(struct run_pt_info, xxh3));
+	snprintf(path, sizeof(path), "%s/pt-0.bin", dir);
+	pt = fopen(path, "wb");
+	if (!pt)
+		exit(2);
+	fwrite(&i, sizeof(i), 1, pt);
+	pt_enc_sync_set(enc, 0);
+	from = 0;
+}
+
+/* what was encoded since the last record becomes one */
+static void data(uint32_t flags)
+{
+	record(RUN_PT_DATA, flags, 0, bytes + from, (uint32_t)(at() - from));
+	from = at();
+}
+
+static struct flow *opened(void)
+{
+	struct ptrace_error e = {0};
+	struct flow *f;
+
+	data(0);
+	record(RUN_PT_END, 0, RUN_PT_END_THREAD, NULL, 0);
+	fclose(pt);
+	f = flow_open_pt(&thread, &e);
+	if (!f) {
+		printf("FAIL: %s\n", e.text);
+		exit(1);
+	}
+	for (uint32_t i = 0; i < 2; i++)
+		f->ops->module(f, &mods[i]);
+	return f;
+}
+
+static void went(struct flow *f, uint64_t where, uint64_t to, int line)
+{
+	uint64_t next = 0;
+	int rc = f->ops->branch(f, where, &next);
+
+	check(!rc && next == to, "line %d: 0x%llx went to 0x%llx, not 0x%llx (%d %s)", line,
+	      (unsigned long long)where, (unsigned long long)next, (unsigned long long)to, rc,
+	      rc ? f->why : "");
+}
+#define WENT(f, where, to) went(f, where, to, __LINE__)
+
+static void ends(struct flow *f, uint64_t where, int want, const char *why, int line)
+{
+	uint64_t next;
+	int rc = f->ops->branch(f, where, &next);
+
+	check(rc == want && strstr(f->why, why), "line %d: %d \"%s\", not %d \"%s\"", line, rc,
+	      rc ? f->why : "", want, why);
+}
+#define ENDS(f, where, want, why) ends(f, where, want, why, __LINE__)
+
+/* ---- cases ---------------------------------------------------------------------------------------- */
+
+static void branches(void)
+{
+	struct flow *f;
+
+	begin(RUN_PT_BRANCHES);
+	psb(ENTRY, 1000); /* the patch leads to the copy */
+	lap(true, true);
+	lap(false, false);
+	data(0); /* records cut the stream anywhere */
+	counter(0x80000005);
+	ip(ppt_tip, COPY + 15);
+	ip(ppt_tip_pgd, 0);
+	ip(ppt_tip_pge, COPY + 17);
+	tnt("TT"); /* opaque, by a call that the fix-up makes; the je; back */
+	psb(COPY, 2000);
+	lap(true, false);
+	f = opened();
+	WENT(f, JE, COPY + 7);
+	WENT(f, JNE, COPY);
+	check(f->counter == 0 && f->tsc == 1000, "counter %u, time %llu", f->counter,
+	      (unsigned long long)f->tsc);
+	WENT(f, JE, COPY + 4);
+	WENT(f, JNE, COPY + 11);
+	check(f->counter == 0, "counter %u too early", f->counter);
+	WENT(f, JMP, COPY + 15);
+	check(f->counter == 0x80000005, "counter %x", f->counter);
+	WENT(f, JE, COPY + 7);
+	check(f->tsc == 2000, "time %llu", (unsigned long long)f->tsc);
+	WENT(f, JNE, COPY + 11);
+	ENDS(f, JMP, FLOW_END, "ends here");
+	f->ops->close(f);
+}
+
+static void ptwrite(void)
+{
+	struct flow *f;
+
+	begin(RUN_PT_PTWRITE);
+	psb(COPY, 0);
+	lap(true, false);
+	ip(ppt_tip, PTW);
+	put((struct pt_packet){.type = ppt_ptw, .payload.ptw = {.payload = 7, .plc = 0, .ip = 1}});
+	ip(ppt_fup, PTW);
+	tnt("T");
+	ip(ppt_tip, COPY);
+	lap(true, false);
+	f = opened();
+	WENT(f, JE, COPY + 7);
+	WENT(f, JNE, COPY + 11);
+	WENT(f, JMP, COPY);
+	check(f->counter == 7, "counter %u", f->counter);
+	WENT(f, JE, COPY + 7);
+	f->ops->close(f);
+}
+
+static void signals(void)
+{
+	struct flow *f;
+
+	begin(RUN_PT_BRANCHES);
+	psb(COPY, 0);
+	tnt("T");
+	ip(ppt_fup,
+	   COPY + 7); /* at the je's target: a page fault first, then a signal, handled in opaque code */
+	ip(ppt_tip_pgd, 0);
+	ip(ppt_tip_pge, COPY + 7);
+	ip(ppt_fup, COPY + 7);
+	ip(ppt_tip_pgd, 0);
+	ip(ppt_tip_pge, OPAQUE);
+	tnt("N");
+	ip(ppt_fup, OPAQUE + 3); /* … which a second one interrupts */
+	ip(ppt_tip_pgd, 0);
+	ip(ppt_tip_pge, COPY + 15); /* the handler: a system call */
+	ip(ppt_tip_pgd, 0);
+	ip(ppt_tip_pge, OPAQUE + 3);
+	ip(ppt_tip, COPY + 15);
+	ip(ppt_tip_pgd, 0);
+	ip(ppt_tip_pge, COPY + 7); /* back */
+	ip(ppt_tip, OPAQUE);
+	tnt("TTN");
+	counter(1);
+	ip(ppt_tip, COPY + 15);
+	ip(ppt_tip_pgd, 0); /* the system call is interrupted by a signal: its handler is in traced code */
+	ip(ppt_tip_pge, COPY);
+	lap(true, false);
+	f = opened();
+	check(!f->ops->stops(f, COPY + 7), "interrupted before the je");
+	WENT(f, JE, COPY + 7);
+	check(!f->ops->stops(f, COPY + 9), "interrupted at the jne");
+	check(!f->ops->stops(f, OPAQUE), "interrupted at the handler's first instruction");
+	check(f->ops->stops(f, COPY + 7), "not interrupted at the call");
+	check(!f->ops->stops(f, COPY + 7), "interrupted twice at the call");
+	check(f->ops->stops(f, OPAQUE + 3), "not interrupted in the handler");
+	WENT(f, JNE, COPY + 11);
+	WENT(f, JMP, COPY + 15);
+	check(f->counter == 1, "counter %u", f->counter);
+	check(f->ops->stops(f, COPY + 17), "not interrupted behind the system call");
+	check(f->counter == 1, "counter %u", f->counter);
+	WENT(f, JE, COPY + 7);
+	WENT(f, JNE, COPY + 11);
+	f->ops->close(f);
+}
+
+static void resync_to(struct flow *f, uint32_t want, int line)
+{
+	uint32_t n = 0;
+	int rc = f->ops->resync(f, &n);
+
+	check(!rc && n == want && f->counter == want, "line %d: resync %d, counter %u, not %u", line, rc, n,
+	      want);
+}
+#define RESYNC(f, n) resync_to(f, n, __LINE__)
+
+static void losses(void)
+{
+	struct flow *f;
+	uint32_t n;
+
+	begin(RUN_PT_BRANCHES);
+	psb(COPY, 1000);
+	lap(true, true);
+	put((struct pt_packet){.type = ppt_ovf});
+	ip(ppt_fup, COPY + 4);
+	ip(ppt_tip, OPAQUE);
+	tnt("TTN");
+	counter(9);
+	ip(ppt_tip, COPY);
+	lap(false, true);
+	lap(true, true); /* the walk will ask wrongly here */
+	lap(true, false);
+	counter(10);
+	ip(ppt_tip, 0x5000); /* code nobody knows */
+	tnt("TTT");
+	ip(ppt_tip, COPY);
+	lap(true, true);
+	ip(ppt_fup, COPY); /* tracing is off when the buffer is full */
+	ip(ppt_tip_pgd, 0);
+	data(RUN_PT_F_TRUNCATED);
+	put((struct pt_packet){.type = ppt_tnt_8, .payload.tnt = {.bit_size = 3, .payload = 5}});
+	psb(COPY, 3000);
+	lap(true, false);
+	counter(12);
+	ip(ppt_tip, COPY);
+	lap(false, true);
+	data(RUN_PT_GAP);
+	f = opened();
+	WENT(f, JE, COPY + 7);
+	ENDS(f, JNE, FLOW_LOST, "OVF"); /* libipt does not say where this one went */
+	ENDS(f, JNE, FLOW_LOST, "OVF"); /* and so it stays */
+	check(!f->ops->stops(f, COPY + 4), "interrupted while lost");
+	RESYNC(f, 9);
+	WENT(f, JMP, COPY);
+	WENT(f, JE, COPY + 4);
+	ENDS(f, JE, FLOW_LOST, "the walk is at 0x20000002, the processor was at 0x20000009");
+	RESYNC(f, 10);
+	WENT(f, JMP, 0x5000); /* a jump to anywhere is known */
+	ENDS(f, JE, FLOW_LOST, "do not fit at 0x5000");
+	RESYNC(f, 12);
+	WENT(f, JMP, COPY);
+	check(f->tsc == 3000, "time %llu", (unsigned long long)f->tsc);
+	WENT(f, JE, COPY + 4);
+	WENT(f, JNE, COPY);
+	ENDS(f, JE, FLOW_END, "ends here");
+	check(f->ops->resync(f, &n) == FLOW_END, "resync behind the end");
+	f->ops->close(f);
+
+	/* the same stream, in sync: a gap is a loss, whatever was before */
+	begin(RUN_PT_BRANCHES);
+	psb(COPY, 0);
+	lap(true, true);
+	data(0);
+	psb(COPY, 0);
+	lap(true, true);
+	data(RUN_PT_GAP);
+	f = opened();
+	WENT(f, JE, COPY + 7);
+	WENT(f, JNE, COPY);
+	ENDS(f, JE, FLOW_LOST, "buffer");
+	check(f->ops->resync(f, &n) == FLOW_END, "resync without a counter");
+	f->ops->close(f);
+}
+
+/* the second module is loaded where the first one was, with its copy at the same place */
+static void replaced(void)
+{
+	struct flow *f;
+
+	begin(RUN_PT_BRANCHES);
+	psb(COPY, 0);
+	lap(true, false);
+	ip(ppt_tip, COPY);
+	ip(ppt_tip, COPY);
+	tnt("T");
+	tnt("N");
+	ip(ppt_tip, COPY);
+	tnt("T");
+	proc.nmod = 4;
+	f = opened();
+	WENT(f, JE, COPY + 7);
+	WENT(f, JNE, COPY + 11);
+	f->ops->module(f, &mods[2]);
+	f->ops->module(f, &mods[3]);
+	ENDS(f, COPY + 2, FLOW_LOST, "");
+	f->ops->close(f);
+
+	begin(RUN_PT_BRANCHES);
+	psb(COPY, 0);
+	lap(true, false);
+	counter(1);
+	ip(ppt_tip, COPY + 15);
+	ip(ppt_tip_pgd, 0);
+	ip(ppt_tip_pge, COPY);
+	tnt("TN");
+	ip(ppt_tip, COPY);
+	tnt("T");
+	f = opened();
+	WENT(f, JE, COPY + 7);
+	WENT(f, JNE, COPY + 11);
+	WENT(f, JMP, COPY + 15);
+	f->ops->module(f, &mods[2]); /* unloaded and loaded in a system call */
+	f->ops->module(f, &mods[3]);
+	WENT(f, COPY + 2, COPY);
+	WENT(f, COPY + 2, COPY + 4);
+	WENT(f, COPY + 2, COPY);
+	f->ops->close(f);
+	proc.nmod = 2;
+}
+
+static void bad(const char *name, const char *why)
+{
+	struct ptrace_error e = {0};
+	struct flow *f;
+
+	fclose(pt);
+	f = flow_open_pt(&thread, &e);
+	check(!f && strstr(e.text, why), "%s: \"%s\"", name, e.text);
+	if (f)
+		f->ops->close(f);
+}
+
+static void files(void)
+{
+	struct ptrace_error e = {0};
+	struct flow *f;
+
+	begin(RUN_PT_BRANCHES);
+	record(RUN_PT_OPEN_FAILED, 0, 16, NULL, 0);
+	bad("not opened", "Device or resource busy");
+	begin(RUN_PT_BRANCHES);
+	bad("nothing", "holds no packets");
+	begin(RUN_PT_BRANCHES);
+	fseek(pt, 20, SEEK_SET);
+	fputc(0xff, pt);
+	bad("head", "damaged");
+	thread.pub.tid = 77;
+	pt = fopen("/dev/null", "rb");
+	bad("missing", "pt-77.bin");
+	thread.pub.tid = 0;
+
+	/* a record is damaged: what is before it is good */
+	begin(RUN_PT_BRANCHES);
+	psb(COPY, 0);
+	lap(true, true);
+	data(0);
+	lap(true, true);
+	data(0);
+	fseek(pt, -1, SEEK_CUR);
+	fputc(0x55, pt);
+	fclose(pt);
+	f = flow_open_pt(&thread, &e);
+	check(f != NULL, "damaged record: %s", e.text);
+	if (!f)
+		return;
+	WENT(f, JE, COPY + 7);
+	WENT(f, JNE, COPY);
+	ENDS(f, JE, FLOW_END, "damaged or cut");
+	f->ops->close(f);
+}
+
+int main(void)
+{
+	static const struct sem_op op[] = {
+		{.op = SEM_JCC_FLOW, .a = 2}, {.op = SEM_JCC_FLOW, .a = 9}, {.op = SEM_FLOW, .a = 13}};
+	static const struct sem_op other_op[] = {{.op = SEM_JCC_FLOW, .a = 2}};
+	static const struct map_fixup fix[] = {{18, MAP_FIX_MOD32}};
+	static const struct map_patch patch[] = {{0x1000, MAP_PATCH_JMP, 0}};
+	struct pt_config c;
+	char path[300];
+
+	if (!mkdtemp(dir))
+		return 2;
+	snprintf(path, sizeof(path), "%s/maps", dir);
+	mkdir(path, 0777);
+	pt_config_init(&c);
+	c.begin = bytes;
+	c.end = bytes + sizeof(bytes);
+	enc = pt_alloc_encoder(&c);
+	run.note = note;
+	text_put("01", module_code);
+	text_put("02", runtime_code);
+	text_put("03", other_code);
+	map_put(&maps[0], copy_text, sizeof(copy_text), op, NELEM(op), fix, 1, patch, 1);
+	map_put(&maps[1], other_copy, sizeof(other_copy), other_op, 1, NULL, 0, NULL, 0);
+	mods[0] = mod(0, 1, 1, BIAS, COPY, &maps[0]);
+	mods[1] = mod(1, 2, 2, RT, 0, NULL);
+	mods[2] = mod(2, 0, 1, BIAS, COPY, NULL);
+	mods[3] = mod(3, 1, 3, BIAS, COPY, &maps[1]);
+	proc.nmod = 2;
+	branches();
+	ptwrite();
+	signals();
+	losses();
+	replaced();
+	files();
+	ptcode_free(run.code);
+	snprintf(path, sizeof(path), "rm -rf %s", dir);
+	if (system(path))
+		fail++;
+	printf("%d passed, %d failed\n", pass, fail);
+	return fail != 0;
+}
