@@ -89,7 +89,7 @@ deps-check: deps
 -include $(shell find $(B)/obj -name '*.d' 2>/dev/null)
 
 # fragments: test and workload programs
--include test/progs.mk workloads/workloads.mk test/test.mk test/fuzz.mk
+-include test/progs.mk workloads/workloads.mk test/test.mk test/fuzz.mk test/flow/flow.mk
 
 # --- the two commands a newcomer types -----------------------------------------------------------
 demo: deps

@@ -110,6 +110,8 @@ bool map_roaddress(const struct map *m, uint64_t vaddr, uint64_t *v);
 #define LOG_MIN 512 /* bytes log_need can be asked for at most: the widest group of logs */
 
 struct log;
+struct flow;
+struct thread;
 enum {
 	LOG_ENDED = 1, /* the process is known to have; then, as when it is gone, what ptrace-collect has not
 	                       written yet is waited for */
@@ -287,6 +289,7 @@ struct walk_opts {
 	bool verify; /* explain differences */
 	bool why; /* count the log's bytes by cause and place: walk_result.why_at */
 	bool counts; /* give walk_result.block */
+	struct flow *(*flow)(struct thread *t); /* flow.h: opens a thread's provider; NULL: the run's own */
 	bool timed; /* one of several threads that are walked at a time: walk_result.when; small batches */
 	uint64_t memory; /* bound of shadow memory, bytes */
 	uint64_t
@@ -356,9 +359,10 @@ struct walk_result {
 };
 
 typedef int (*walk_fn)(void *ctx, struct ptrace_rec *rec, size_t n);
-/* Decode one thread. st accumulates. Returns enum walk_end, details in *res (walk_result_free). */
-int walk_thread(struct proc *p, struct log *log, uint32_t tid, uint32_t index, const struct walk_opts *o,
-		walk_fn fn, void *ctx, struct ptrace_stats *st, struct walk_result *res);
+/* Decode one thread. flow: NULL if all control flow is in the log. st accumulates. Returns enum walk_end, details in *res (walk_result_free). */
+int walk_thread(struct proc *p, struct log *log, struct flow *flow, uint32_t tid, uint32_t index,
+		const struct walk_opts *o, walk_fn fn, void *ctx, struct ptrace_stats *st,
+		struct walk_result *res);
 void walk_result_free(struct walk_result *res);
 void pool_free(struct map *m); /* what walks have kept of it for other threads */
 

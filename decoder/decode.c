@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include "dec.h"
+#include "flow.h"
 
 const char *stop_name(uint64_t stop)
 {
@@ -69,12 +70,31 @@ static bool with_process(const struct thread *t, const struct log *log)
 	return t->proc->ended && !t->proc->stopped && log_clean(log) && !log_why(log);
 }
 
+/* NULL: the thread's control flow is in its log, or lost, which the walk says where it matters */
+static struct flow *open_flow(struct ptrace_run *r, struct thread *t, const struct walk_opts *o)
+{
+	struct ptrace_error e = {0};
+	struct flow *f = NULL;
+	bool asks = false;
+
+	if (o->flow)
+		return o->flow(t);
+	for (uint32_t i = 0; i < t->proc->nmod && !asks; i++)
+		asks = t->proc->mod[i].map && (t->proc->mod[i].map->head->flags & MAP_F_PT);
+	if (asks)
+		f = flow_open_pt(t, &e);
+	if (asks && !f)
+		run_note(r, "pid %u thread %u: no control flow: %s", t->pub.pid, t->pub.tid, e.text);
+	return f;
+}
+
 int decode_thread(struct ptrace_run *r, uint32_t i, const struct walk_opts *o, walk_fn fn, void *ctx,
 		  struct ptrace_stats *st, struct walk_result *res)
 {
 	struct thread *t = r->thread[i];
 	struct ptrace_error e = {0};
 	struct ptrace_stats one = {0};
+	struct flow *flow;
 	char *path = thread_path(t);
 	struct log *log = log_open(path, t->pub.pid, t->pub.tid,
 				   (t->proc->ended ? LOG_ENDED : 0) | (o->timed ? LOG_MANY : 0), &e);
@@ -88,7 +108,10 @@ int decode_thread(struct ptrace_run *r, uint32_t i, const struct walk_opts *o, w
 	}
 	if (t->proc->async && t->proc->start && t->proc->start->s.tid == t->pub.tid)
 		log_limit(log, t->proc->stop_at.lp_pos, t->proc->stop_at.bytes);
-	walk_thread(t->proc, log, t->pub.tid, i, o, fn, ctx, &one, res);
+	flow = open_flow(r, t, o);
+	walk_thread(t->proc, log, flow, t->pub.tid, i, o, fn, ctx, &one, res);
+	if (flow)
+		flow->ops->close(flow);
 	if (res->end == WALK_LOG_ENDS || !t->proc->ended) /* known for good when all of the log is there */
 		proc_settle(t->proc);
 	if (res->end == WALK_LOG_ENDS && with_process(t, log)) {

@@ -19,7 +19,7 @@
 struct mapfile {
 	char *path;
 	uint8_t key[32];
-	uint32_t key_len;
+	uint32_t key_len, flags;
 };
 
 void run_forget_maps(struct ptrace_run *r)
@@ -57,6 +57,7 @@ static bool read_mapfiles(struct ptrace_run *r, const char *dir)
 			m = &r->mapfile[r->nmapfile++];
 			m->path = path;
 			m->key_len = head.key_len;
+			m->flags = head.flags;
 			memcpy(m->key, head.key, sizeof(m->key));
 		} else {
 			free(path);
@@ -69,12 +70,18 @@ static bool read_mapfiles(struct ptrace_run *r, const char *dir)
 	return true;
 }
 
+/* the run may have both of a file's maps: one that leaves control flow to Intel PT, and one that does not */
+static bool is_for(const struct run_module *m, const uint8_t *key, uint32_t key_len, uint32_t flags)
+{
+	return key_len == m->key_len && !memcmp(key, m->key, 32) && !((flags ^ m->map_flags) & MAP_F_PT);
+}
+
 static struct map *map_in_dir(struct ptrace_run *r, const struct run_module *m, struct ptrace_error *e)
 {
 	struct map *found = NULL;
 
 	for (uint32_t i = 0; i < r->nmapfile && !found; i++)
-		if (r->mapfile[i].key_len == m->key_len && !memcmp(r->mapfile[i].key, m->key, 32))
+		if (is_for(m, r->mapfile[i].key, r->mapfile[i].key_len, r->mapfile[i].flags))
 			found = map_open(r->mapfile[i].path, e);
 	return found;
 }
@@ -86,7 +93,7 @@ static struct map *map_for(struct ptrace_run *r, const struct run_module *m, cha
 	char *dir;
 
 	for (uint32_t i = 0; i < r->nmap; i++)
-		if (r->map[i]->head->key_len == m->key_len && !memcmp(r->map[i]->head->key, m->key, 32))
+		if (is_for(m, r->map[i]->head->key, r->map[i]->head->key_len, r->map[i]->head->flags))
 			return r->map[i];
 	dir = xprintf("%s/maps", r->dir);
 	found = map_in_dir(r, m, &e);

@@ -174,14 +174,16 @@ static void finish(struct walker *w)
 	res->end = w->end;
 }
 
-int walk_thread(struct proc *p, struct log *log, uint32_t tid, uint32_t index, const struct walk_opts *o,
-		walk_fn fn, void *ctx, struct ptrace_stats *st, struct walk_result *res)
+int walk_thread(struct proc *p, struct log *log, struct flow *flow, uint32_t tid, uint32_t index,
+		const struct walk_opts *o, walk_fn fn, void *ctx, struct ptrace_stats *st,
+		struct walk_result *res)
 {
 	struct walker *w = xcalloc(1, sizeof(*w));
 
 	memset(res, 0, sizeof(*res));
 	w->proc = p;
 	w->log = log;
+	w->flow = flow ? flow : flow_none();
 	w->o = o;
 	w->fn = fn;
 	w->ctx = ctx;

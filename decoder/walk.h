@@ -15,6 +15,7 @@
  *   walk_live.c   what the ops from a place on depend on
  *   walk_again.c  would control come to a place once more, and look the same
  *   walk_sig.c    handlers: what they interrupt is put aside and goes on
+ *   walk_flow.c   control flow from a recording: where it is lost
  *   walk_count.c  blocks counted by the loop ─▶ instructions, accesses
  *   walk_vec.c    gathers, masks, string instructions, xsave: groups of records
  *
@@ -25,6 +26,7 @@
 #define WALK_H
 
 #include "dec.h"
+#include "flow.h"
 
 /* One threaded op: the map's op with its handler. Same index as the map's op; h == 0: not translated
  * yet. SEM_NONE became ZERO where 0 is meant; shifts of scaled operands sit in b's top bits. imm of a
@@ -61,6 +63,7 @@ struct inst {
 	struct bcount *block; /* as map->block, and one more for ops before any */
 	struct opcount *count; /* as code; NULL unless walk_opts.why */
 	uint64_t bias;
+	uint64_t copy; /* run-time address of the copy */
 	bool live;
 	uint32_t *seen; /* blocks that have been translated: only those can have been counted */
 	uint32_t nseen;
@@ -159,6 +162,7 @@ struct walker {
 	uint64_t rolo, ron;
 
 	const struct walk_opts *o;
+	struct flow *flow; /* what ops that ask for control flow get their answers from */
 	walk_fn fn;
 	void *ctx;
 	struct ptrace_stats *st;
@@ -266,6 +270,10 @@ int walk_syscall(struct walker *w);
 int walk_ijmp(struct walker *w, uint64_t target, uint32_t group);
 int walk_place_opaque(struct walker *w, uint64_t ip);
 
+/* walk_flow.c: what a walk without a recording asks; the provider could not answer the op at pc */
+struct flow *flow_none(void);
+int walk_flow_gone(struct walker *w, int status);
+
 /* walk_vec.c: the op at pc; leaves pc alone */
 int walk_recvec(struct walker *w);
 int walk_recrep(struct walker *w);
@@ -290,7 +298,7 @@ void why_finish(struct walker *w); /* before mod_free */
 	X(IMM) X(LEA) X(SEL) X(GENERIC) X(LOG1) X(LOG2) X(LOG4) X(LOG8) X(LOGSX1) X(LOGSX2) X(LOGSX4) X(LOGSX6) \
 	X(REC) X(REC_ROOM) X(RECVEC) X(RECREP) X(RECXS) X(VCHK) X(TSC) X(LOAD) X(STORE) X(LOADRO) \
 	X(BLOCK) X(BLOCKREC) X(JMP) X(JCC_LOG) X(JCC) X(IJMP) X(IJMP_LOG) X(CALL) X(CALLX) X(JMPX) X(JMPX_LINK) X(RET) X(RETX) \
-	X(SYSCALL) X(HALT) X(RMARK) X(COUNT) X(BREAK)
+	X(SYSCALL) X(HALT) X(RMARK) X(JCC_FLOW) X(FLOW) X(COUNT) X(BREAK)
 /* clang-format on */
 
 #define H_W(X, op, form) X(op##_##form##1) X(op##_##form##2) X(op##_##form##4) X(op##_##form##8)

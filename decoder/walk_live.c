@@ -46,9 +46,9 @@ static void link_runs(struct graph *g)
 		if (r->to >= g->m->nop)
 			continue;
 		o = &g->m->op[r->to];
-		if (o->op == SEM_JMP || o->op == SEM_JCC || o->op == SEM_JCC_LOG)
+		if (o->op == SEM_JMP || o->op == SEM_JCC || o->op == SEM_JCC_LOG || o->op == SEM_JCC_FLOW)
 			r->next[0] = run_at(g, SEM_TAKEN(o->imm));
-		if (o->op == SEM_JCC || o->op == SEM_JCC_LOG)
+		if (o->op == SEM_JCC || o->op == SEM_JCC_LOG || o->op == SEM_JCC_FLOW)
 			r->next[1] = run_at(g, SEM_NEXT(o->imm));
 	}
 }
@@ -91,6 +91,7 @@ static void before(const struct sem_op *o, uint8_t *need)
 	switch (o->op) {
 	case SEM_LOG:
 	case SEM_LOGSX:
+	case SEM_FLOW:
 		if (nw)
 			need[o->dst] = 0;
 		return;

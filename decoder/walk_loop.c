@@ -173,7 +173,9 @@ int walk_loop(struct walker *w)
 	static const void *const tab[H_N] = {&&h_XLAT, H_VALUE(L_EV) H_UNARY(L_EU) H_CC(L_EC) H_OTHER(L_E)};
 	uint64_t *const r = w->r;
 	const uint32_t tid = w->index & (PTRACE_MAX_THREADS - 1);
-	uint64_t bias, v;
+	struct flow *const flow = w->flow;
+	uint64_t bias, v, next;
+	int k;
 	struct xop *pc, *code;
 	const uint8_t *p, *lim;
 	struct ptrace_rec *out;
@@ -290,6 +292,23 @@ h_JCC_LOG:
 	}
 	pc = code + (*p++ ? SEM_TAKEN(pc->imm) : SEM_NEXT(pc->imm));
 	GO;
+h_JCC_FLOW:
+	v = m->copy + SEM_FLOW_AT(pc->a, pc->b);
+	k = flow->ops->branch(flow, v, &next);
+	if (unlikely(k)) {
+		SLOW(walk_flow_gone(w, k));
+		GO;
+	}
+	pc = code + (next - v != pc->dst ? SEM_TAKEN(pc->imm) : SEM_NEXT(pc->imm));
+	GO;
+h_FLOW:
+	k = flow->ops->branch(flow, m->copy + SEM_FLOW_AT(pc->a, pc->b), &next);
+	if (unlikely(k)) {
+		SLOW(walk_flow_gone(w, k));
+		GO;
+	}
+	r[pc->dst] = next;
+	NEXT;
 h_JCC:
 	pc = code + (r[pc->a] ? SEM_TAKEN(pc->imm) : SEM_NEXT(pc->imm));
 	GO;

@@ -42,6 +42,7 @@ int mod_apply(struct walker *w, uint32_t index)
 	for (uint32_t i = 0; i < w->ninst; i++) /* whatever was there is gone */
 		if (w->inst[i]->rec->m.lo < rec->m.hi && rec->m.lo < w->inst[i]->rec->m.hi)
 			w->inst[i]->live = false;
+	w->flow->ops->module(w->flow, rec);
 	if (rec->m.kind != 1 || !rec->map)
 		return 0;
 	w->blind |= rec->map->head->flags & MAP_F_ORDER;

@@ -37,12 +37,14 @@ struct inst *pool_take(const struct walker *w, const struct modrec *rec)
 			continue;
 		*at = m->next;
 		m->rec = rec;
+		m->copy = rec->m.copy_base;
 		return m;
 	}
 	m = xcalloc(1, sizeof(*m));
 	m->rec = rec;
 	m->map = map;
 	m->bias = rec->m.bias;
+	m->copy = rec->m.copy_base;
 	m->blocks = w->o->blocks;
 	m->code = xcalloc(map->nop, sizeof(*m->code));
 	m->block = xcalloc(map->nblock + 1, sizeof(*m->block));

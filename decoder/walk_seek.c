@@ -18,6 +18,9 @@
  *   logs and marks at a block's start    rip is the block's first instruction
  *   the byte of a loop* or jrcxz         it has jumped, or not
  *
+ * Where control flow is not in the log but recorded (walk.flow) the place may come up again and again with the same
+ * registers. It is the time when the recording shows that the thread was interrupted where the signal says it was.
+ *
  * A string instruction is interrupted between two of its elements: rip is its own, rcx what is left to do.
  */
 #include <string.h>
@@ -177,7 +180,7 @@ void seek_next(struct walker *w)
 	if (p.stop) {
 		const struct run_stop_state *s = &w->proc->stop_at;
 
-		k->s = (struct run_signal){.where = s->where, .ahead = s->ahead, .rip = s->rip};
+		k->s = (struct run_signal){.where = s->where, .ahead = s->ahead, .rip = s->rip, .ip = s->ip};
 		memcpy(k->s.gpr, s->gpr, sizeof(k->s.gpr));
 	} else if (log_peek(w->log, p.pos, &e, sizeof(e))) {
 		k->s = e.s;
@@ -209,6 +212,14 @@ static uint64_t part_done(const struct walker *w)
 	return n <= w->r[SEM_RCX] && live_same(&k->live, r, k->s.gpr) ? n : 0;
 }
 
+/* Where branches are not in the log, the recording says whether it was now. */
+static bool by_flow(const struct walker *w)
+{
+	const struct seek *k = &w->seek;
+
+	return (k->m->map->head->flags & MAP_F_PT) && k->s.where == RUN_STOP_IN_COPY && k->s.ip;
+}
+
 int seek_break(struct walker *w, bool *taken)
 {
 	struct seek *k = &w->seek;
@@ -222,7 +233,10 @@ int seek_break(struct walker *w, bool *taken)
 		done = k->rep == NONE32 ? 0 : part_done(w);
 		if (!done)
 			return 0;
-	} else if (!k->ahead && walk_again(w, &k->live) == AGAIN_RECORDS) {
+	}
+	if (by_flow(w) && !w->flow->ops->stops(w->flow, k->s.ip))
+		return 0;
+	if (!done && !k->ahead && walk_again(w, &k->live) == AGAIN_RECORDS) {
 		return lost(
 			w, "a signal came in a loop that logs nothing, and each of its turns looks the same");
 	}

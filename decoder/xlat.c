@@ -108,6 +108,11 @@ static bool xlat_control(const struct sem_op *o, struct xop *x, const struct ins
 	case SEM_JCC_LOG:
 		x->h = o->op == SEM_JCC ? H_JCC : H_JCC_LOG;
 		return target_ok(m, SEM_TAKEN(o->imm)) && target_ok(m, SEM_NEXT(o->imm));
+	case SEM_JCC_FLOW:
+		x->h = H_JCC_FLOW;
+		x->a = o->a;
+		x->b = o->b;
+		return target_ok(m, SEM_TAKEN(o->imm)) && target_ok(m, SEM_NEXT(o->imm));
 	case SEM_IJMP:
 	case SEM_IJMP_LOG:
 		x->h = o->op == SEM_IJMP ? H_IJMP : H_IJMP_LOG;
@@ -195,6 +200,11 @@ static bool xlat_rest(const struct walker *w, const struct sem_op *o, struct xop
 		x->h = H_RMARK;
 		x->imm = RUN_MARK_RET | (o->imm & 0x1f) << 3; /* the byte itself */
 		return true;
+	case SEM_FLOW:
+		x->h = H_FLOW;
+		x->a = o->a;
+		x->b = o->b;
+		return o->dst < SEM_NREGS;
 	case SEM_BLOCK:
 		if ((uint64_t)o->imm >= m->map->nblock)
 			return false;
@@ -243,7 +253,7 @@ int xlat_run(struct walker *w, struct inst *m, struct xop *pc)
 		x->a = o->a == SEM_NONE ? ZERO : o->a;
 		x->b = o->b == SEM_NONE ? ZERO : o->b;
 		nrec += o->op == SEM_REC;
-		ok = reg_ok(o->a) && reg_ok(o->b);
+		ok = (reg_ok(o->a) && reg_ok(o->b)) || o->op == SEM_FLOW || o->op == SEM_JCC_FLOW;
 		if (ok && sem_is_value(o->op))
 			ok = xlat_value(o, x, m);
 		else if (ok && is_control(o->op))

@@ -20,7 +20,7 @@
 
 #include <stdint.h>
 
-#define RUN_VERSION 5
+#define RUN_VERSION 6
 
 /* ---- stream: marks -------------------------------------------------------------------
  *
@@ -94,6 +94,9 @@ struct run_signal {
 	                       instruction rip has logged already, whatever r15 holds; else 0 */
 	uint64_t frame; /* address of the handler's struct ucontext: names this signal in RUN_EV_SIGRET */
 	uint64_t rip, rflags; /* next instruction (original address), the program's flags */
+	uint64_t
+		ip; /* where the processor was: in the copy, the original text, the runtime. What a recording of
+	                control flow has */
 	uint64_t gpr[16]; /* the program's registers */
 };
 /* Where control goes on: right before what the copy of instruction rip does and logs. What stands between it and the
@@ -263,6 +266,7 @@ struct run_stop_state {
 	uint16_t ahead; /* as in struct run_signal */
 	uint32_t module; /* index in modules.bin when where is RUN_STOP_IN_COPY, else ~0 */
 	uint64_t copy_off; /* interrupted copy offset when where is RUN_STOP_IN_COPY */
+	uint64_t ip; /* as in struct run_signal; 0 if no signal came */
 	uint64_t rflags;
 	uint64_t gpr[16]; /* the program's registers, hardware order */
 };

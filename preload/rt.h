@@ -312,6 +312,7 @@ struct rt_intr { /* where a signal found the thread */
 	uint64_t raw[16], raw_rip, raw_flags; /* to go on with as if nothing had happened */
 	bool lp_in_r15; /* of raw */
 	uint64_t lp; /* log pointer; w.off bytes from there on are stored */
+	uint64_t ip; /* where the processor was */
 };
 void rt_frames_copy(struct rt_tcb *to, const struct rt_tcb *from);
 uint32_t rt_frame_leave(struct rt_tcb *t, uint64_t *uc, uint64_t frame);

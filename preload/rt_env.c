@@ -132,7 +132,8 @@ static int env_modes(void)
 int rt_env(char **envp)
 {
 	if (env_copy(envp) || env_modes() || env_ring() || env_spool() ||
-	    env_mapflag("PTRACE_VERIFY", MAP_F_VERIFY) || env_mapflag("PTRACE_ORDER", MAP_F_ORDER))
+	    env_mapflag("PTRACE_VERIFY", MAP_F_VERIFY) || env_mapflag("PTRACE_ORDER", MAP_F_ORDER) ||
+	    env_mapflag("PTRACE_TEST_PT_COPIES", MAP_F_PT)) /* with nothing that records control flow */
 		return -1;
 	rt.dir_opt = get(rt.envp, "PTRACE_DIR");
 	if (!rt.dir_opt || !*rt.dir_opt)

@@ -291,6 +291,7 @@ static void look(struct rt_tcb *t, const uint64_t *uc, struct rt_intr *in)
 {
 	uint64_t rip = uc[MC_RIP];
 
+	in->ip = rip;
 	in->rflags = uc[MC_EFLAGS];
 	for (int i = 0; i < 16; i++)
 		in->gpr[i] = uc[rt_uc_word[i]];
@@ -352,6 +353,7 @@ static bool stop(struct rt_tcb *t, uint32_t reason, int sig, const struct rt_int
 	st.copy_off = in->w.copy_off;
 	st.bytes = in->w.off;
 	st.ahead = in->w.ahead;
+	st.ip = in->ip;
 	st.rflags = in->rflags;
 	t->t.lp = in->lp;
 	if (!rt_stop_at(t, reason, &st))
@@ -366,7 +368,7 @@ static bool stop(struct rt_tcb *t, uint32_t reason, int sig, const struct rt_int
  * copy, unless that returns to known callers only; else the trace stops, the program goes on in its original text. */
 static void trapped(struct rt_tcb *t, uint64_t *uc, uint64_t trap)
 {
-	struct rt_intr in = {.rflags = uc[MC_EFLAGS], .lp = t->t.lp};
+	struct rt_intr in = {.rflags = uc[MC_EFLAGS], .lp = t->t.lp, .ip = trap};
 	struct rt_module *m = rt_mod_traced(trap);
 	bool due = true;
 

@@ -39,6 +39,10 @@ run e2e env BUILD="$b" E2E_JOBS=2 test/e2e.sh $(OUT=$p test/progs/build.sh --lis
 	"$p"/tailcall.cet "$p"/escape_const.O0 "$p"/varargs.O0 "$p"/memheavy.Os "$p"/vtables.nopie \
 	"$p"/proc_fork "$p"/proc_vfork "$p"/proc_atfork "$p"/thr_join "$p"/thr_nested "$p"/thr_tsd \
 	"$p"/stk_jump "$p"/stk_context "$p"/stk_sigjmp "$p"/proc_pidfd "$p"/sys_writes "$p"/ldr_dl_fork
+# control flow that is not in the log: programs with one thread
+run flow env BUILD="$b" test/flow/flow.sh "$p"/jt_dense "$p"/computed_goto "$p"/setjmp "$p"/flags_odd "$p"/last_ret \
+	"$p"/rep_strings "$p"/exceptions "$p"/ucontext "$p"/r15_branch "$p"/tailcall "$p"/plt_self "$p"/dlopen \
+	"$p"/signals "$p"/sig_longjmp "$p"/sig_frame "$p"/fault_loop "$p"/stk_jump
 run procs env BUILD="$b" PROCS_JOBS=2 test/procs.sh
 # shellcheck disable=SC2046
 run verify_real test/real/verify.sh --build "$b" $(workloads/cases.sh list kernels) \

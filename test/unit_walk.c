@@ -285,7 +285,7 @@ static enum walk_end go_from(uint32_t start_vaddr, bool blocks_too)
 	memset(&st, 0, sizeof(st));
 	ngot = 0;
 	walk_result_free(&res);
-	end = walk_thread(&p, log, tid, 0, &o, collect, NULL, &st, &res);
+	end = walk_thread(&p, log, NULL, tid, 0, &o, collect, NULL, &st, &res);
 	if (end != WALK_CANCELLED)
 		check_counts();
 	log_close(log);

@@ -106,7 +106,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		names(m);
 		p.nmod = modules(rec, NELEM(rec), m, mods, part[FZ_MODULES].n);
 		p.start = start_of(&start, st, part[FZ_START].n);
-		walk_thread(&p, log, p.start ? start.s.tid : 7, 0, &o, batch, &seen, &stats, &res);
+		walk_thread(&p, log, NULL, p.start ? start.s.tid : 7, 0, &o, batch, &seen, &stats, &res);
 		walk_result_free(&res);
 		log_close(log);
 	}

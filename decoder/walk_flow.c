@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * walk_flow.c - control flow from a recording (flow.h): where it is lost
+ */
+#include "walk.h"
+
+/* ---- a thread that has no recording ---- */
+
+static int none_branch(struct flow *f, uint64_t ip, uint64_t *next)
+{
+	(void)f;
+	(void)ip;
+	(void)next;
+	return FLOW_END;
+}
+
+static bool none_stops(struct flow *f, uint64_t ip)
+{
+	(void)f;
+	(void)ip;
+	return false;
+}
+
+static int none_resync(struct flow *f, uint32_t *counter)
+{
+	(void)f;
+	(void)counter;
+	return FLOW_END;
+}
+
+static void none_module(struct flow *f, const struct modrec *rec)
+{
+	(void)f;
+	(void)rec;
+}
+
+struct flow *flow_none(void)
+{
+	static const struct flow_ops ops = {none_branch, none_stops, none_resync, none_module, NULL};
+	static struct flow none = {
+		.ops = &ops,
+		.why = "the program's copies leave control flow to Intel PT, and it was not recorded"};
+
+	return &none;
+}
+
+/* ---- */
+
+int walk_flow_gone(struct walker *w, int status)
+{
+	return lost(w, "%s%s", status == FLOW_END ? "" : "control flow: ", w->flow->why);
+}
