@@ -333,7 +333,8 @@ static void salvage(struct collect *c, struct cproc *p, bool alive)
 			ring_push_free(h, chunk);
 		}
 		th->chunk = RING_NONE;
-		__atomic_sub_fetch(&h->live, 1, __ATOMIC_RELAXED);
+		if (th->life != RING_THREAD_ENDED)
+			__atomic_sub_fetch(&h->live, 1, __ATOMIC_RELAXED);
 		__atomic_store_n(&th->life, RING_THREAD_FREE, __ATOMIC_RELEASE);
 	}
 }

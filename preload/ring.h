@@ -79,7 +79,8 @@ struct ring_desc {
 _Static_assert(sizeof(struct ring_desc) == 64, "a cache line: two threads do not share one");
 
 /* At the end of a TCB's page. */
-enum ring_life { RING_THREAD_FREE, RING_THREAD_TAKEN, RING_THREAD_LIVE };
+/* ENDED: its last chunk is on its way, it is not counted as alive any more, and about to free its TCB */
+enum ring_life { RING_THREAD_FREE, RING_THREAD_TAKEN, RING_THREAD_LIVE, RING_THREAD_ENDED };
 struct ring_thread {
 	uint32_t life; /* enum ring_life */
 	uint32_t proc; /* index */

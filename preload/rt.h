@@ -6,7 +6,7 @@
  *          ├─▶ rt_ring ─▶ rt_spawn   shared memory, ptrace-collect
  *          ├─▶ rt_mod ─▶ rt_elf, rt_map (─▶ rt_spawn: ptrace-analyze), rt_copy, rt_place, rt_apply
  *          └─▶ rt_start              start.bin
- *   rt_entry.S ─▶ rt_hook (system calls), rt_ring (full chunk), rt_sig ─▶ rt_xlat, rt_sigframe
+ *   rt_entry.S ─▶ rt_hook (system calls), rt_ring (full chunk), rt_sig ─▶ rt_sigwhere, rt_xlat, rt_sigframe
  *                    all ─▶ rt_stop  clean stop
  */
 #ifndef RT_H
@@ -314,7 +314,6 @@ struct rt_intr { /* where a signal found the thread */
 	uint64_t lp; /* log pointer; w.off bytes from there on are stored */
 	uint64_t ip; /* where the processor was */
 };
-void rt_frames_copy(struct rt_tcb *to, const struct rt_tcb *from);
 uint32_t rt_frame_leave(struct rt_tcb *t, uint64_t *uc, uint64_t frame);
 uint32_t rt_frame_enter(struct rt_tcb *t, int sig, uint64_t uc,
 			const struct rt_intr *in); /* as rt_ring_room */
@@ -332,10 +331,20 @@ struct rt_go { /* what rt_signal() wants: */
 	uint64_t handler; /* 0: sigreturn to what is in the ucontext. 1: into the program's handler */
 	uint64_t traced; /* which is at tcb.target, mask in tcb.sv; else in rt_out */
 };
-extern const uint8_t rt_uc_word[16]; /* registers, hardware order, in a ucontext of eight-byte words */
+
+/* rt_sigwhere.c: from the ucontext as the kernel filled it in */
+extern const uint8_t
+	rt_uc_word[16]; /* registers, hardware order, in a ucontext of eight-byte words; others: */
+enum { MC_RIP = UC_RIP / 8, MC_EFLAGS = UC_EFLAGS / 8, MC_MASK = UC_SIGMASK / 8 };
+void rt_sig_look(struct rt_tcb *t, const uint64_t *uc, struct rt_intr *in);
+
+/* rt_sigact.c */
 int rt_sig_init(void);
 void rt_sig_restore(struct rt_sigview *sig);
 long rt_sig_action(struct rt_tcb *t, long sig, uint64_t act, uint64_t old, uint64_t size);
+long rt_ksig(int sig, const struct rt_ksig *act, struct rt_ksig *old); /* the system call */
+struct rt_ksig
+rt_sig_mine(const struct rt_ksig *like); /* what the kernel gets in place of the program's action */
 
 /* rt_halt.c */
 void rt_halt_others(const struct rt_tcb *t);
@@ -354,6 +363,7 @@ void rt_exec_alone(struct rt_tcb *t);
 
 /* rt_entry.S */
 long rt_call(const uint64_t *gpr, uint64_t nr); /* a call of the program, executed for it */
+void rt_park(struct rt_tcb *t) __attribute__((noreturn)); /* until the process ends, without its TCB */
 extern char rt_clone_after[], rt_exit_after[], rt_call_after[];
 extern char rt_full_entry[], rt_full_regs[], rt_full_saved[], rt_full_end[];
 extern char rt_sys_early[], rt_sys_ready[], rt_sys_late[], rt_sys_late_end[];

@@ -16,7 +16,7 @@
  *
  * A signal may arrive between any two instructions while the program's mask is in force.
  * Therefore rsp is the program's at all those places, no memory of its stack is touched, and
- * the labels below let rt_xlat.c rebuild the program's registers at each of them. The
+ * the labels below let rt_sigwhere.c rebuild the program's registers at each of them. The
  * runtime's C code runs with every signal blocked, on its own stack.
  */
 #include "rt_off.h"
@@ -24,6 +24,7 @@
 #define SV(r) %gs:(T_SV + r)
 #define OUT(r) rt_out + r(%rip)
 #define NR_RT_SIGPROCMASK 14
+#define NR_PAUSE 34
 #define NR_ARCH_PRCTL 158
 #define ARCH_SET_GS 0x1001
 #define SIG_SETMASK 2
@@ -308,6 +309,16 @@ rt_exit:
 label rt_exit_after
 	hlt
 
+/* rt_park(tcb): waits for the process's end, with every signal blocked, and without its TCB and stack if it has said all that
+ * there is to say: as above, they may be another's, a forked process's that goes on. */
+label rt_park
+	cmpl $RT_LIFE_ENDED, T_LIFE(%rdi)
+	jne 1f
+	movl $0, T_LIFE(%rdi)
+1:	mov $NR_PAUSE, %eax
+	syscall
+	jmp 1b
+
 /* rt_call(const uint64_t *gpr, nr): a call of the program by the C code */
 label rt_call
 	push %r15
@@ -387,7 +398,7 @@ label rt_sig_entry
 	mov %gs:T_SELF, %rsi
 	lea T_SV + R_MASK(%rsi), %rsi
 	syscall
-	/* here a signal may come: in_window() in rt_sig.c */
+	/* here a signal may come: in_window() in rt_sigwhere.c */
 label rt_sig_open
 	handler_args
 	jmp *%gs:T_TARGET

@@ -116,8 +116,7 @@ bool rt_halted(struct rt_tcb *t, int sig, const int *info, uint64_t *uc)
 			rt_thread_end(t);
 		}
 		say(t);
-		for (;;)
-			rt_futex_wait(&rt_proc(t)->state, s, 1000);
+		rt_park(t);
 	}
 	if (in)
 		rt_event(t, RUN_EV_EXEC, 0);

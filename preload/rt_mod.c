@@ -205,39 +205,54 @@ static int load(struct rt_module *m, const struct cand *c)
 	return r;
 }
 
+/* a place in the table, or NULL. Nobody looks at it before its index says so */
+static struct rt_module *place(void)
+{
+	for (uint32_t i = 0; i < rt.nmod; i++)
+		if (rt.mod[i].index == ~0u)
+			return &rt.mod[i];
+	return rt.nmod < RT_NMOD ? &rt.mod[rt.nmod] : NULL;
+}
+
+/* Other threads' signals look at the table without a lock. */
+static void publish(struct rt_module *to, const struct rt_module *m)
+{
+	uint32_t index = m->index;
+
+	*to = *m;
+	to->index = ~0u;
+	__atomic_store_n(&to->index, index, __ATOMIC_RELEASE);
+	if (to == &rt.mod[rt.nmod])
+		__atomic_store_n(&rt.nmod, rt.nmod + 1, __ATOMIC_RELEASE);
+}
+
 static struct rt_module *add(const struct cand *c)
 {
-	struct rt_module *m = NULL;
+	static struct rt_module m; /* too large for a thread's stack, with what load() has there */
+	struct rt_module *to = place();
 	size_t n = rt_strlen(c->path) + 1;
 
-	for (uint32_t i = 0; i < rt.nmod && !m; i++)
-		if (rt.mod[i].index == ~0u)
-			m = &rt.mod[i];
-	if (!m) {
-		if (rt.nmod == RT_NMOD)
-			return NULL;
-		m = &rt.mod[rt.nmod];
-	}
-	memset(m, 0, sizeof(*m));
-	m->path = rt_alloc(n);
-	if (!m->path)
+	if (!to)
 		return NULL;
-	memcpy(m->path, c->path, n);
-	m->bias = m->lo = c->lo;
-	m->hi = c->hi;
-	m->reason = load(m, c);
-	m->kind = m->reason ? 2 : 1;
-	m->index = rt.nindex;
-	if (record(m, m->kind, m->index)) {
+	memset(&m, 0, sizeof(m));
+	m.path = rt_alloc(n);
+	if (!m.path)
+		return NULL;
+	memcpy(m.path, c->path, n);
+	m.bias = m.lo = c->lo;
+	m.hi = c->hi;
+	m.index = ~0u;
+	m.reason = load(&m, c);
+	m.kind = m.reason ? 2 : 1;
+	m.index = rt.nindex;
+	if (record(&m, m.kind, m.index)) {
 		/* the decoder could not know: do not trace what it cannot be told of */
-		rt_unapply(m);
-		m->index = ~0u;
+		rt_unapply(&m);
 		return NULL;
 	}
 	rt.nindex++;
-	if (m == &rt.mod[rt.nmod])
-		rt.nmod++;
-	return m;
+	publish(to, &m);
+	return to;
 }
 
 int rt_mod_start(void)
@@ -308,6 +323,22 @@ bool rt_mod_text(uint64_t addr, uint64_t size)
 	return false;
 }
 
+/* out of the table first: as publish() */
+static void forget(struct rt_module *m)
+{
+	uint64_t copy = m->copy, map = (uint64_t)m->map;
+
+	__atomic_store_n(&m->index, ~0u, __ATOMIC_RELEASE);
+	__atomic_store_n(&m->copy, 0, __ATOMIC_RELEASE);
+	m->lo = m->hi = 0;
+	m->patched = false;
+	if (copy)
+		rt_munmap(copy, m->copy_size);
+	if (map)
+		rt_munmap(map, (m->map_size + RT_PAGE - 1) & ~(RT_PAGE - 1));
+	m->copy_size = 0;
+}
+
 /* after an unmapping: forgets modules whose text is gone; fills indices of their records */
 uint32_t rt_mod_unmap(uint64_t addr, uint64_t size, uint32_t *index, uint32_t max)
 {
@@ -320,13 +351,7 @@ uint32_t rt_mod_unmap(uint64_t addr, uint64_t size, uint32_t *index, uint32_t ma
 			continue;
 		if (!record(m, 0, rt.nindex))
 			index[k++] = rt.nindex++;
-		if (m->copy)
-			rt_munmap(m->copy, m->copy_size);
-		if (m->map)
-			rt_munmap((uint64_t)m->map, (m->map_size + RT_PAGE - 1) & ~(RT_PAGE - 1));
-		m->patched = false;
-		m->index = ~0u;
-		m->lo = m->hi = m->copy = m->copy_size = 0;
+		forget(m);
 	}
 	return k;
 }

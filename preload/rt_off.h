@@ -76,6 +76,8 @@
 #define RT_DO_EXIT 3 /* execute the call, which does not come back */
 #define RT_DO_LEAVE 4 /* tracing has stopped: go on in the original text (rt_out) */
 
+#define RT_LIFE_ENDED 3 /* enum ring_life */
+
 #define RT_NSYS 512
 
 #endif

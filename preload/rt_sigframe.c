@@ -10,7 +10,8 @@
  * original address in it. What the copy needs on top (its position, borrowed registers, slots of the TCB,
  * logs that were not yet committed) is kept here under the ucontext's address. Nothing tells when a handler
  * is left by longjmp, so the places are used in turn, the oldest first. What is lost that way, or
- * never was there (a frame that the program built), is no harm: RESUME needs no more than the ucontext.
+ * never was there (a frame that the program built; one of the parent's, in a process that was made within a handler: its
+ * stream does not say what was interrupted), is no harm: RESUME needs no more than the ucontext.
  *
  * rt_sigreturn is executed on a copy of the ucontext: the program's memory stays as it is.
  */
@@ -63,13 +64,6 @@ static struct rt_frames *frames(struct rt_tcb *t)
 		memset(t->frames, 0, offsetof(struct rt_frames, f));
 	}
 	return t->frames;
-}
-
-/* a process that is made within a handler returns from it, too */
-void rt_frames_copy(struct rt_tcb *to, const struct rt_tcb *from)
-{
-	if (from->frames)
-		to->frames = memcpy(own(to), from->frames, sizeof(*to->frames));
 }
 
 /* the place for uc's frame, NULL if it has none */

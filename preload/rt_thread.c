@@ -17,6 +17,7 @@
 _Static_assert(offsetof(struct rt_tcb, sv) == T_SV, "rt_off.h");
 _Static_assert(offsetof(struct rt_tcb, child) == T_CHILD, "rt_off.h");
 _Static_assert(offsetof(struct rt_tcb, stamp) == T_STAMP, "rt_off.h");
+_Static_assert(RING_THREAD_ENDED == RT_LIFE_ENDED, "rt_off.h");
 _Static_assert(offsetof(struct rt_tcb, th) == RING_THREAD_OFF, "ring.h");
 _Static_assert(offsetof(struct rt_tcb, th) + offsetof(struct ring_thread, life) == T_LIFE, "rt_off.h");
 _Static_assert(offsetof(struct rt_tcb, th) + offsetof(struct ring_thread, calling) == T_CALLING, "rt_off.h");
@@ -128,6 +129,7 @@ uint32_t rt_thread_end(struct rt_tcb *t)
 	} else {
 		rt_chunk_give(t, RING_END);
 	}
+	__atomic_store_n(&t->th.life, RING_THREAD_ENDED, __ATOMIC_RELEASE);
 	return gone(t);
 }
 
@@ -198,8 +200,6 @@ struct rt_tcb *rt_thread_new(struct rt_tcb *t, uint32_t how)
 	c->t.resume = t->t.resume;
 	c->t.target = t->t.target;
 	c->sv = t->sv;
-	if (how)
-		rt_frames_copy(c, t);
 	c->parent_rsp = t->sv.gpr[RSP];
 	c->stamp = t->stamp = 1; /* there are two whose order somebody may want to know */
 	return c;
