@@ -15,6 +15,7 @@
 #include <linux/errno.h>
 
 #define PAGE 4096ull
+#define MUCH (1ull << 40)
 
 uint32_t so_u32(uint64_t addr)
 {
@@ -71,7 +72,18 @@ void so_loose(struct so *s, uint64_t addr, uint64_t len)
 	s->clip = clip;
 }
 
-static uint64_t length(const struct so *s, const struct so_out *o)
+void so_rest(struct so *s, uint64_t addr, uint64_t done, uint64_t room)
+{
+	uint64_t last = addr + room - 1;
+	uint8_t byte;
+
+	if (!addr || s->ret < 0 || done >= room || ((addr + done) ^ last) < PAGE ||
+	    !rt_copy_out(&byte, last, 1))
+		return;
+	so_loose(s, addr + done, room - done);
+}
+
+static uint64_t length(struct so *s, const struct so_out *o)
 {
 	uint64_t ret = s->ret < 0 ? 0 : s->ret, j = s->arg[(o->how >> 4) % 6];
 
@@ -79,9 +91,13 @@ static uint64_t length(const struct so *s, const struct so_out *o)
 	case SO_FIX:
 		return o->size;
 	case SO_RET:
+		s->stop |= s->fault;
 		return ret * o->size;
+	case SO_RETI:
+		j &= 0xffffffff;
+		/* fall through */
 	case SO_RETL:
-		return so_min(ret, j) * o->size;
+		return so_min(s->fault ? MUCH : ret, j) * o->size;
 	case SO_CNT:
 		return (j & 0xffffffff) * o->size;
 	}
@@ -90,30 +106,27 @@ static uint64_t length(const struct so *s, const struct so_out *o)
 
 static void list(struct so *s, const struct so_desc *d)
 {
-	for (int i = 0; i < 3 && d->out[i].how; i++)
-		so_add(s, s->arg[d->out[i].arg], length(s, &d->out[i]));
+	for (int i = 0; i < 3 && d->out[i].how; i++) {
+		const struct so_out *o = &d->out[i];
+		uint64_t addr = s->arg[o->arg], len = length(s, o), room = s->arg[(o->how >> 4) % 6];
+
+		so_add(s, addr, len);
+		if ((o->how & 15) == SO_RETL)
+			so_rest(s, addr, len, so_min(room, MUCH) * o->size);
+		if ((o->how & 15) == SO_RETI)
+			so_rest(s, addr, len, (room & 0xffffffff) * o->size);
+	}
 }
 
-/* it has a pointer through which it writes */
-static bool writes(const struct so *s, const struct so_desc *d)
-{
-	if (d->class != SO_LIST && d->class != SO_MAP && d->class != SO_SPECIAL)
-		return d->class != SO_NONE;
-	for (int i = 0; i < 3 && d->out[i].how; i++)
-		if (s->arg[d->out[i].arg])
-			return true;
-	return false;
-}
-
-/* Which failures say that nothing was written. With EFAULT it may have been some. */
+/* Which failures say that nothing was written. With EFAULT it may be what there was room for. */
 static bool clean(const struct so *s, const struct so_desc *d)
 {
 	if (s->ret >= 0)
 		return false;
 	if (s->ret == -ENOSYS || s->ret == -EBADF)
 		return true;
-	if (s->ret == -EFAULT)
-		return !writes(s, d);
+	if (s->fault)
+		return d->class == SO_NONE || d->class == SO_MAP || d->class == SO_SPECIAL;
 	return !(d->flags & SO_FAIL);
 }
 
@@ -139,16 +152,18 @@ static void more(struct so *s, uint8_t class)
 int rt_sysout(long nr, const uint64_t arg[6], long ret, const struct sys_before *before,
 	      struct out_range *out, int max, int *n)
 {
-	struct so s = {(uint32_t)nr, arg, ret, before, out, max, 0, false, false, before->odd};
+	struct so s = {.nr = (uint32_t)nr, .arg = arg, .ret = ret, .before = before, .out = out, .max = max};
 	const struct so_desc *d;
 
+	s.fault = ret == -EFAULT;
+	s.stop = before->odd;
 	*n = 0;
 	if (s.nr >= so_ncalls || so_table[s.nr].class == SO_UNKNOWN)
 		return ret == -ENOSYS ? OUT_NONE : OUT_STOP;
 	d = &so_table[s.nr];
 	if (!clean(&s, d)) {
 		s.clip = ret < 0 || (d->flags & SO_CLIP);
-		s.stop |= ret == -EFAULT || d->class == SO_STOP;
+		s.stop |= d->class == SO_STOP;
 		list(&s, d);
 		more(&s, d->class);
 	}

@@ -53,12 +53,12 @@ static void prctl(struct so *s)
 			so_add(s, a[4], 8);
 		break;
 	case 0x41555856: /* PR_GET_AUXV: the result is its whole size */
-		if (s->ret > 0)
-			so_add(s, a[1], so_min(a[2], s->ret));
+		if (s->ret > 0 || s->fault)
+			so_add(s, a[1], s->fault ? a[2] : so_min(a[2], s->ret));
 		break;
 	default:
 		/* PR_SET_VMA, PR_SET_PTRACER; and others that are newer than this list */
-		s->stop |= s->ret >= 0 && (uint32_t)a[0] > 78 && (uint32_t)a[0] != 0x53564d41 &&
+		s->stop |= (s->ret >= 0 || s->fault) && (uint32_t)a[0] > 78 && (uint32_t)a[0] != 0x53564d41 &&
 			   (uint32_t)a[0] != 0x59616d61;
 	}
 }
@@ -147,6 +147,7 @@ static void ptrace(struct so *s)
 {
 	const uint64_t *a = s->arg;
 
+	s->stop |= s->fault;
 	switch (a[0]) {
 	case 1: /* PTRACE_PEEKTEXT */
 	case 2: /* PTRACE_PEEKDATA */
@@ -223,6 +224,7 @@ static void keyctl(struct so *s)
 	const uint64_t *a = s->arg;
 	uint64_t ret = s->ret < 0 ? 0 : s->ret;
 
+	s->stop |= s->fault;
 	switch ((uint32_t)a[0]) {
 	case 6: /* KEYCTL_DESCRIBE */
 	case 11: /* KEYCTL_READ */
@@ -251,6 +253,7 @@ static void quota(struct so *s)
 {
 	uint32_t cmd = (uint32_t)s->arg[s->nr == __NR_quotactl ? 0 : 1] >> 8;
 
+	s->stop |= s->fault;
 	if ((cmd >= 0x800004 && cmd <= 0x800009) || (cmd >= 0x5800 && cmd <= 0x58ff))
 		so_loose(s, s->arg[3], 160);
 	else
@@ -320,6 +323,7 @@ void so_ctl(struct so *s)
 			so_add(s, s->arg[2], 6);
 		break;
 	case __NR_syslog: /* SYSLOG_ACTION_READ, _READ_ALL, _READ_CLEAR */
+		s->stop |= s->fault;
 		if (s->ret > 0 && s->arg[0] >= 2 && s->arg[0] <= 4)
 			so_add(s, s->arg[1], s->ret);
 		break;

@@ -13,7 +13,7 @@ static void sel(struct so *s)
 {
 	uint64_t bytes = (uint64_t)((uint32_t)s->arg[0] + 63) / 64 * 8;
 
-	if (s->ret >= 0 && (int32_t)s->arg[0] > 0)
+	if ((s->ret >= 0 || s->fault) && (int32_t)s->arg[0] > 0)
 		for (int i = 1; i <= 3; i++)
 			so_loose(s, s->arg[i], bytes); /* n may be more than there can be descriptors */
 	so_add(s, s->arg[4], 16);
@@ -51,16 +51,24 @@ static void clone3(struct so *s)
 /* struct file_handle: bytes, type, data. With EOVERFLOW only the bytes that it would take are stored. */
 static void handle(struct so *s)
 {
-	if (s->ret >= 0 || s->ret == -EOVERFLOW) {
+	if (s->ret >= 0 || s->fault || s->ret == -EOVERFLOW) {
 		so_loose(s, s->arg[2], 8 + (uint64_t)so_u32(s->arg[2]));
 		so_loose(s, s->arg[3], s->arg[4] & 1 /* AT_HANDLE_MNT_ID_UNIQUE */ ? 8 : 4);
 	}
+}
+
+/* what it may write does not depend on its success */
+static bool bounded(uint32_t nr)
+{
+	return nr == __NR_select || nr == __NR_pselect6 || nr == __NR_futex || nr == __NR_name_to_handle_at ||
+	       nr == __NR_mincore || nr == __NR_get_mempolicy;
 }
 
 void so_fn(struct so *s)
 {
 	const uint64_t *a = s->arg;
 
+	s->stop |= s->fault && !bounded(s->nr);
 	switch (s->nr) {
 	case __NR_select:
 	case __NR_pselect6:

@@ -8,29 +8,33 @@
 #include <stdbool.h>
 #include "rt_sysout.h"
 
-enum { /* what there is of a call */
-       SO_UNKNOWN, /* no such call */
-       SO_NONE,
-       SO_LIST, /* out[] of its entry */
-       SO_FN, /* so_fn(): depends on more than an entry can say */
-       SO_SOCK, /* so_sock() */
-       SO_CTL, /* so_ctl(): depends on a command */
-       SO_IOCTL,
-       SO_MAP,
-       SO_STOP,
-       SO_SPECIAL,
+/* what there is of a call */
+enum {
+	SO_UNKNOWN, /* no such call */
+	SO_NONE,
+	SO_LIST, /* out[] of its entry */
+	SO_FN, /* so_fn(): depends on more than an entry can say */
+	SO_SOCK, /* so_sock() */
+	SO_CTL, /* so_ctl(): depends on a command */
+	SO_IOCTL,
+	SO_MAP,
+	SO_STOP,
+	SO_SPECIAL,
 };
 
-enum { /* flags */
-       SO_FAIL = 1, /* may write although it fails (an error in the middle, what is left of a time-out) */
-       SO_CLIP = 2, /* a range may be longer than what is written, and than what is there */
+/* flags */
+enum {
+	SO_FAIL = 1, /* may write although it fails (an error in the middle, what is left of a time-out) */
+	SO_CLIP = 2, /* a range may be longer than what is written, and than what is there */
 };
 
-enum { /* length of a range, in bytes */
-       SO_FIX = 1, /* size */
-       SO_RET, /* what the call returned, times size */
-       SO_RETL, /* the same, but at most arg[j] of them */
-       SO_CNT, /* arg[j], 32 bits, times size */
+/* length of a range, in bytes */
+enum {
+	SO_FIX = 1, /* size */
+	SO_RET, /* what the call returned, times size */
+	SO_RETL, /* the same, but at most arg[j] of them */
+	SO_RETI, /* the same, but arg[j] has 32 bits */
+	SO_CNT, /* arg[j], 32 bits, times size */
 };
 
 struct so_out {
@@ -51,10 +55,11 @@ extern const uint32_t so_ncalls;
 struct so {
 	uint32_t nr;
 	const uint64_t *arg;
-	long ret; /* never negative but where the entry has SO_FAIL */
+	long ret; /* negative where the entry has SO_FAIL, and with EFAULT */
 	const struct sys_before *before;
 	struct out_range *out;
 	int max, n;
+	bool fault; /* EFAULT: what it writes may be written in part */
 	bool clip; /* ranges are cut to what can be read */
 	bool map; /* it is OUT_MAP */
 	bool stop; /* not known, too many */
@@ -69,6 +74,9 @@ static inline uint64_t so_min(uint64_t a, uint64_t b)
 void so_add(struct so *s, uint64_t addr, uint64_t len);
 /* one of which it is not sure that all of it is there */
 void so_loose(struct so *s, uint64_t addr, uint64_t len);
+/* A buffer of room bytes of which done are a call's result. When the rest of it is not all there (its last byte; one
+ * with a hole in it is nobody's), the kernel may have begun to write the next piece. */
+void so_rest(struct so *s, uint64_t addr, uint64_t done, uint64_t room);
 /* 4 or 8 bytes at addr; 0 if they cannot be read */
 uint32_t so_u32(uint64_t addr);
 uint64_t so_u64(uint64_t addr);

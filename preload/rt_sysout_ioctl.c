@@ -178,8 +178,9 @@ static bool kept(uint32_t req)
 		return req != 0xc008240a; /* PERF_EVENT_IOC_QUERY_BPF: an array behind it */
 	case 'p': /* real time clock */
 		return NR(req) <= 0x20;
-	case 'X': /* XFS and what others took from it: freeze, trim, attributes */
-		return NR(req) == 31 || NR(req) == 32 || NR(req) == 119 || NR(req) == 120 || NR(req) == 121;
+	case 'X': /* XFS and what others took from it: freeze, trim, attributes, space */
+		return NR(req) == 31 || NR(req) == 32 || (NR(req) >= 40 && NR(req) <= 43) || NR(req) == 57 ||
+		       NR(req) == 119 || NR(req) == 120 || NR(req) == 121;
 	case 'f': /* attributes and versions of a file, ext4, fs-verity and encryption without their buffers */
 		return NR(req) <= 10 || NR(req) == 12 || NR(req) == 15 || NR(req) == 19 || NR(req) == 21 ||
 		       NR(req) == 24 || NR(req) == 25 || NR(req) == 26 || NR(req) == 133;
@@ -240,8 +241,12 @@ void so_ioctl(struct so *s)
 	uint32_t req = (uint32_t)s->arg[1];
 	uint64_t p = s->arg[2];
 
-	if (s->ret == -ENOTTY || odd(s, req, p))
+	if (s->ret == -ENOTTY)
 		return;
+	if (odd(s, req, p)) {
+		s->stop |= s->fault;
+		return;
+	}
 	if (ifreq(req)) {
 		so_loose(s, p, 40);
 		return;

@@ -34,14 +34,19 @@ void so_iov(struct so *s, uint64_t iov, uint64_t n, uint64_t len)
 {
 	struct vec v[NIOV];
 
-	for (n = so_min(n, MAX_IOV); n && len && !s->stop;) {
+	for (n = so_min(n, MAX_IOV); n && !s->stop;) {
 		uint64_t got = get(v, iov, n);
 
-		if (!got)
-			s->stop = true;
-		for (uint64_t i = 0; i < got && len; i++) {
-			so_add(s, v[i].base, so_min(v[i].len, len));
-			len -= so_min(v[i].len, len);
+		if (!got) { /* nor could the kernel, if it failed */
+			s->stop |= s->ret >= 0;
+			return;
+		}
+		for (uint64_t i = 0; i < got; i++) {
+			uint64_t done = so_min(v[i].len, len);
+
+			so_add(s, v[i].base, done);
+			so_rest(s, v[i].base, done, v[i].len);
+			len -= done;
 		}
 		iov += got * sizeof(*v);
 		n -= got;
@@ -117,7 +122,7 @@ static void msg(struct so *s, uint64_t addr, uint64_t len)
 	struct hdr h;
 
 	if (rt_copy_out(&h, addr, sizeof(h))) {
-		s->stop = true;
+		s->stop |= s->ret >= 0;
 		return;
 	}
 	so_loose(s, h.name, h.namelen);
@@ -125,13 +130,18 @@ static void msg(struct so *s, uint64_t addr, uint64_t len)
 	so_iov(s, h.iov, h.niov, len);
 }
 
-/* One that failed, which may have got control data: a Unix socket's credentials when there was no data. */
+/* One that failed, which may have got control data: a Unix socket's credentials when there was no data. If it was not
+ * the first of several, that it failed is not seen in the result. */
 static void no_msg(struct so *s, uint64_t addr)
 {
 	struct hdr h;
 
-	if (!rt_copy_out(&h, addr, sizeof(h)))
-		so_loose(s, h.control, h.controllen);
+	if (rt_copy_out(&h, addr, sizeof(h)))
+		return;
+	so_loose(s, h.control, h.controllen);
+	so_loose(s, h.name, h.namelen);
+	if (s->ret >= 0)
+		so_iov(s, h.iov, h.niov, 0);
 }
 
 /* an address of a socket: its length, which the kernel stores, is that before it was cut to the buffer */
@@ -139,7 +149,7 @@ static void name(struct so *s, uint64_t addr, uint64_t len)
 {
 	if (!addr)
 		return;
-	so_loose(s, addr, so_u32(len));
+	so_loose(s, addr, s->fault ? 128 : so_u32(len)); /* struct sockaddr_storage */
 	so_add(s, len, 4);
 }
 
@@ -149,7 +159,7 @@ static bool opaque_option(const struct so *s)
 	uint32_t level = (uint32_t)s->arg[1], opt = (uint32_t)s->arg[2];
 
 	if (s->nr == __NR_getsockopt)
-		return level == 6 /* SOL_TCP */ && opt == 35 /* TCP_ZEROCOPY_RECEIVE */;
+		return s->ret >= 0 && level == 6 /* SOL_TCP */ && opt == 35 /* TCP_ZEROCOPY_RECEIVE */;
 	return (level == 283 /* SOL_XDP */ && opt == 4 /* XDP_UMEM_REG */) ||
 	       /* IPT_SO_SET_REPLACE, EBT_SO_SET_ENTRIES: a pointer to counters */
 	       ((level == 0 /* SOL_IP */ || level == 41 /* SOL_IPV6 */) && (opt == 64 || opt == 128));
@@ -161,7 +171,7 @@ static void option(struct so *s)
 
 	if (s->arg[1] == 1 /* SOL_SOCKET */ && s->arg[2] == 26 /* SO_GET_FILTER */)
 		len *= 8; /* in instructions */
-	if (s->ret >= 0)
+	if (s->ret >= 0 || s->fault)
 		so_loose(s, s->arg[3], len);
 	so_add(s, s->arg[4], 4);
 }
@@ -169,7 +179,7 @@ static void option(struct so *s)
 void so_sock(struct so *s)
 {
 	const uint64_t *a = s->arg;
-	uint64_t ret = s->ret < 0 ? 0 : s->ret;
+	uint64_t ret = s->fault ? ~0ull : s->ret < 0 ? 0 : s->ret;
 
 	switch (s->nr) {
 	case __NR_readv:
@@ -185,10 +195,11 @@ void so_sock(struct so *s)
 		break;
 	case __NR_recvfrom:
 		so_add(s, a[1], so_min(ret, a[2])); /* MSG_TRUNC: more than there is room for */
+		so_rest(s, a[1], so_min(ret, a[2]), a[2]);
 		name(s, a[4], a[5]);
 		break;
 	case __NR_recvmsg:
-		if (s->ret < 0) {
+		if (s->ret < 0 && !s->fault) {
 			no_msg(s, a[1]);
 			break;
 		}
@@ -196,7 +207,11 @@ void so_sock(struct so *s)
 		so_add(s, a[1], sizeof(struct hdr));
 		break;
 	case __NR_recvmmsg:
-		for (uint64_t i = 0; i < ret && !s->stop; i++)
+		if (s->fault) { /* in the first: else it returns how many there were */
+			msg(s, a[1], ret);
+			ret = 1;
+		}
+		for (uint64_t i = 0; i < ret && !s->fault && !s->stop; i++)
 			msg(s, a[1] + i * MMSG, so_u32(a[1] + i * MMSG + sizeof(struct hdr)));
 		if (ret < (uint32_t)a[2])
 			no_msg(s, a[1] + ret * MMSG);
@@ -204,7 +219,7 @@ void so_sock(struct so *s)
 		so_add(s, a[4], 16); /* what is left of the time */
 		break;
 	case __NR_sendmmsg:
-		so_add(s, a[1], ret * MMSG);
+		so_add(s, a[1], so_min(ret, (uint32_t)a[2]) * MMSG);
 		break;
 	case __NR_accept:
 	case __NR_accept4:
@@ -213,7 +228,7 @@ void so_sock(struct so *s)
 		name(s, a[1], a[2]);
 		break;
 	case __NR_getsockopt:
-		s->stop |= s->ret >= 0 && opaque_option(s);
+		s->stop |= opaque_option(s);
 		option(s);
 		break;
 	case __NR_setsockopt:

@@ -12,6 +12,7 @@
 #define FIX(arg, size) {arg, SO_FIX, size}
 #define RET(arg, size) {arg, SO_RET, size}
 #define RETL(arg, j, size) {arg, SO_RETL | (j) << 4, size}
+#define RETI(arg, j, size) {arg, SO_RETI | (j) << 4, size}
 #define CNT(arg, j, size) {arg, SO_CNT | (j) << 4, size}
 
 #define CALL(name, class, flags, ...) [__NR_##name] = {class, flags, {__VA_ARGS__}}
@@ -63,11 +64,11 @@ const struct so_desc so_table[] = {
 	LIST(statfs, FIX(1, 120)),
 	LIST(fstatfs, FIX(1, 120)),
 	LIST(ustat, FIX(1, 32)),
-	LIST(getdents, RET(1, 1)),
-	LIST(getdents64, RET(1, 1)),
-	LIST(getcwd, RET(0, 1)),
-	LIST(readlink, RETL(1, 2, 1)),
-	LIST(readlinkat, RETL(2, 3, 1)),
+	LIST(getdents, RETI(1, 2, 1)),
+	LIST(getdents64, RETI(1, 2, 1)),
+	LIST(getcwd, RETL(0, 1, 1)),
+	LIST(readlink, RETI(1, 2, 1)),
+	LIST(readlinkat, RETI(2, 3, 1)),
 	LIST(getxattr, RETL(2, 3, 1)),
 	LIST(lgetxattr, RETL(2, 3, 1)),
 	LIST(fgetxattr, RETL(2, 3, 1)),
@@ -78,8 +79,8 @@ const struct so_desc so_table[] = {
 	LIST(lookup_dcookie, RETL(1, 2, 1)),
 	LIST(cachestat, FIX(2, 40)),
 	LIST(file_getattr, CNT(2, 3, 1)),
-	LIST(listmount, RET(1, 8)),
-	LIST(listns, RET(1, 8)),
+	LIST(listmount, RETL(1, 2, 8)),
+	LIST(listns, RETL(1, 2, 8)),
 	FN(getxattrat), FN(name_to_handle_at), FN(statmount), FN(sysfs), CTL(quotactl), CTL(quotactl_fd),
 	/* waiting for descriptors */
 	NONE(epoll_create), NONE(epoll_create1), NONE(epoll_ctl), NONE(eventfd), NONE(eventfd2),
@@ -87,9 +88,9 @@ const struct so_desc so_table[] = {
 	NONE(inotify_rm_watch), NONE(fanotify_init), NONE(fanotify_mark),
 	LIST(poll, CNT(0, 1, 8)),
 	FAIL(ppoll, CNT(0, 1, 8), FIX(2, 16)),
-	LIST(epoll_wait, RET(1, 12)),
-	LIST(epoll_pwait, RET(1, 12)),
-	LIST(epoll_pwait2, RET(1, 12)),
+	LIST(epoll_wait, RETI(1, 2, 12)),
+	LIST(epoll_pwait, RETI(1, 2, 12)),
+	LIST(epoll_pwait2, RETI(1, 2, 12)),
 	FN(select), FN(pselect6),
 	/* sockets */
 	NONE(socket), NONE(connect), NONE(bind), NONE(listen), NONE(shutdown), NONE(sendto), NONE(sendmsg),
@@ -129,14 +130,14 @@ const struct so_desc so_table[] = {
 	LIST(getrusage, FIX(1, 144)),
 	LIST(getrlimit, FIX(1, 16)),
 	LIST(prlimit64, FIX(3, 16)),
-	LIST(getgroups, RETL(1, 0, 4)),
+	LIST(getgroups, RETI(1, 0, 4)),
 	LIST(getresuid, FIX(0, 4), FIX(1, 4), FIX(2, 4)),
 	LIST(getresgid, FIX(0, 4), FIX(1, 4), FIX(2, 4)),
 	LOOSE(capget, FIX(0, 8), FIX(1, 24)),
 	FAIL(capset, FIX(0, 8)),
 	LIST(sched_getparam, FIX(1, 4)),
 	LIST(sched_rr_get_interval, FIX(1, 16)),
-	LIST(sched_getaffinity, RET(2, 1)),
+	LIST(sched_getaffinity, RETI(2, 1, 1)),
 	LIST(sched_getattr, CNT(1, 2, 1)),
 	FAIL(sched_setattr, FIX(1, 4)),
 	LIST(getcpu, FIX(0, 4), FIX(1, 4)),
@@ -175,7 +176,7 @@ const struct so_desc so_table[] = {
 	/* System V and POSIX IPC, keys */
 	NONE(shmget), NONE(semget), NONE(semop), NONE(semtimedop), NONE(msgget), NONE(msgsnd), NONE(mq_open),
 	NONE(mq_unlink), NONE(mq_timedsend), NONE(mq_notify), NONE(add_key), NONE(request_key), FN(msgrcv),
-	LIST(mq_timedreceive, RET(1, 1), FIX(3, 4)),
+	LIST(mq_timedreceive, RETL(1, 2, 1), FIX(3, 4)),
 	LIST(mq_getsetattr, FIX(2, 64)),
 	CTL(shmctl), CTL(semctl), CTL(msgctl), CTL(keyctl),
 	/* the machine */

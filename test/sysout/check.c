@@ -15,10 +15,12 @@
  *   -x  take it that the call of this number writes nothing, and fail if that is not noticed, for each of them
  *
  * Not compared: threads, whose memory others change; a parent that waits for what vfork(2) made; the range that
- * a call mapped or unmapped; the rseq area. Exit status: 0, 1 (something was written that was not said), 2.
+ * a call mapped or unmapped; the rseq area; shared mappings while there is more than one process. Exit status: 0, 1
+ * (something was written that was not said), 2.
  */
 #define _GNU_SOURCE
 #include <errno.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -42,6 +44,7 @@ struct proc {
 	bool fresh; /* its first SIGSTOP is ptrace's */
 	bool shared; /* others run in its memory */
 	bool inside;
+	bool alone; /* it was the only one when the call began */
 	bool remap; /* what is mapped may be another than at the last call */
 	uint64_t nr, arg[6], sp;
 	struct sys_before before;
@@ -64,7 +67,7 @@ static bool verbose;
 static bool silent[512], noticed[512]; /* -x, by number */
 static struct out_range out[RT_SYSOUT_MAX];
 static int nout;
-static uint64_t calls, compared, said, changed, wrong, by_class[5];
+static uint64_t calls, compared, said, changed, elsewhere, wrong, by_class[5];
 static const char *const class_name[] = {"none", "list", "map", "stop", "special"};
 
 int rt_copy_out(void *to, uint64_t from, size_t n)
@@ -161,6 +164,7 @@ struct where {
 static void differ(void *arg, uint64_t addr, uint64_t len)
 {
 	const struct where *w = arg;
+	const struct area *a;
 	uint64_t end = addr + len;
 
 	if (w->class == OUT_MAP && in_map(w->p, w->ret, addr))
@@ -170,6 +174,11 @@ static void differ(void *arg, uint64_t addr, uint64_t len)
 		addr++;
 	if (addr == end)
 		return;
+	a = snap_map(&w->p->old, addr);
+	if (a && a->shared && !(w->p->alone && !procs->next)) {
+		elsewhere++;
+		return;
+	}
 	if (w->p->nr < 512 && silent[w->p->nr]) {
 		noticed[w->p->nr] = true;
 		return;
@@ -226,6 +235,7 @@ static void check_ranges(const struct proc *p, long ret, int class)
 static void entry(struct proc *p, const struct __ptrace_syscall_info *i)
 {
 	p->inside = true;
+	p->alone = !procs->next;
 	if (i->entry.nr != SYS_restart_syscall || p->nr == SYS_restart_syscall) {
 		p->nr = i->entry.nr;
 		memcpy(p->arg, i->entry.args, sizeof(p->arg));
@@ -238,7 +248,7 @@ static void entry(struct proc *p, const struct __ptrace_syscall_info *i)
 	rt_sysin((long)p->nr, p->arg, &p->before);
 	if (p->shared)
 		return;
-	if (p->remap || !snap_has(&p->old, p->sp)) /* the stack grows by itself */
+	if (p->remap || !snap_map(&p->old, p->sp)) /* the stack grows by itself */
 		snap_maps(&p->old, p->pid);
 	p->remap = false;
 	snap_take(&p->old, budget, calls % 16 ? &p->near : NULL);
@@ -277,20 +287,21 @@ static void leave(struct proc *p, long ret)
 }
 
 /* a child, or a thread */
-static void born(struct proc *p, int event)
+static void born(struct proc *p)
 {
 	unsigned long pid = 0;
 	struct proc *child;
-	bool vm = event == PTRACE_EVENT_VFORK;
+	uint64_t flags = 0;
+	bool vm;
 
 	ptrace(PTRACE_GETEVENTMSG, p->pid, 0, &pid);
 	child = proc_of((pid_t)pid);
-	if (event == PTRACE_EVENT_CLONE && p->nr == SYS_clone)
-		vm = (p->arg[0] & 0x4100) == 0x100; /* CLONE_VM without CLONE_VFORK: both run */
-	else if (event == PTRACE_EVENT_CLONE)
-		vm = true;
-	else
-		vm = false;
+	current = p->pid;
+	if (p->nr == SYS_clone)
+		flags = p->arg[0];
+	else if (p->nr == SYS_clone3 && rt_copy_out(&flags, p->arg[0], sizeof(flags)))
+		flags = CLONE_VM;
+	vm = (flags & (CLONE_VM | CLONE_VFORK)) == CLONE_VM; /* both run */
 	child->shared |= vm || p->shared;
 	p->shared |= vm;
 }
@@ -312,7 +323,7 @@ static int stopped(struct proc *p, int status)
 		return 0;
 	}
 	if (event == PTRACE_EVENT_FORK || event == PTRACE_EVENT_VFORK || event == PTRACE_EVENT_CLONE)
-		born(p, event);
+		born(p);
 	if (event == PTRACE_EVENT_EXEC)
 		p->shared = false, p->remap = true;
 	if (event)
@@ -424,9 +435,9 @@ int main(int argc, char **argv)
 	fprintf(stderr,
 		"sysout: %lu calls, %lu compared: none %lu list %lu map %lu special %lu stop %lu; bytes said "
 		"%lu, "
-		"changed %lu; wrong %lu; %s %d\n",
+		"changed %lu (%lu times perhaps by others); wrong %lu; %s %d\n",
 		calls, compared, by_class[OUT_NONE], by_class[OUT_LIST], by_class[OUT_MAP],
-		by_class[OUT_SPECIAL], by_class[OUT_STOP], said, changed, wrong,
+		by_class[OUT_SPECIAL], by_class[OUT_STOP], said, changed, elsewhere, wrong,
 		WIFEXITED(status) ? "exit" : "signal",
 		WIFEXITED(status) ? WEXITSTATUS(status) : WTERMSIG(status));
 	return wrong != 0;

@@ -32,7 +32,7 @@ static struct area *add(struct area **a, size_t *n, size_t *cap, uint64_t lo, ui
 		if (!*a)
 			die("realloc");
 	}
-	(*a)[*n] = (struct area){lo, hi, false, 0};
+	(*a)[*n] = (struct area){lo, hi, false, false, 0};
 	return &(*a)[(*n)++];
 }
 
@@ -81,8 +81,12 @@ void snap_maps(struct snap *s, pid_t pid)
 
 		if (sscanf(line, "%lx-%lx %7s %*x %*x:%*x %lu", &lo, &hi, prot, &ino) != 4)
 			continue;
-		if (prot[0] == 'r' && prot[1] == 'w')
-			add(&s->map, &s->nmap, &s->cap_map, lo, hi)->zero = prot[3] == 'p' && !ino;
+		if (prot[0] == 'r' && prot[1] == 'w') {
+			struct area *a = add(&s->map, &s->nmap, &s->cap_map, lo, hi);
+
+			a->shared = prot[3] == 's';
+			a->zero = prot[3] == 'p' && !ino;
+		}
 	}
 	fclose(f);
 }
@@ -95,7 +99,7 @@ void snap_same(struct snap *s, const struct snap *as)
 	s->pagemap = dup(as->pagemap);
 	s->nmap = 0;
 	for (size_t i = 0; i < as->nmap; i++)
-		add(&s->map, &s->nmap, &s->cap_map, as->map[i].lo, as->map[i].hi)->zero = as->map[i].zero;
+		*add(&s->map, &s->nmap, &s->cap_map, 0, 0) = as->map[i];
 }
 
 static bool is_near(const struct near *n, uint64_t page)
@@ -206,7 +210,7 @@ void snap_diff(const struct snap *old, const struct snap *new,
 		}
 }
 
-bool snap_has(const struct snap *s, uint64_t addr)
+const struct area *snap_map(const struct snap *s, uint64_t addr)
 {
 	return find(s->map, s->nmap, addr);
 }

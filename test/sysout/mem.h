@@ -12,6 +12,7 @@
 
 struct area { /* a mapping, or part of one, page by page */
 	uint64_t lo, hi;
+	bool shared; /* with other processes, perhaps */
 	bool zero; /* pages of it that are not in a snapshot are zero */
 	size_t at; /* of its contents in the snapshot's bytes */
 };
@@ -37,8 +38,8 @@ void snap_maps(struct snap *s, pid_t pid);
 void snap_take(struct snap *s, size_t budget, const struct near *n);
 /* what is mapped, as in another snapshot */
 void snap_same(struct snap *s, const struct snap *as);
-/* addr is in what is mapped */
-bool snap_has(const struct snap *s, uint64_t addr);
+/* the mapping that addr is in, or NULL */
+const struct area *snap_map(const struct snap *s, uint64_t addr);
 /* Calls differ(arg, addr, length) for each piece that is not the same in both. */
 void snap_diff(const struct snap *old, const struct snap *new,
 	       void (*differ)(void *arg, uint64_t addr, uint64_t len), void *arg);

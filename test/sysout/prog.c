@@ -44,6 +44,7 @@ int main(int argc, char **argv)
 	files();
 	names();
 	polls();
+	edges();
 	sockets();
 	memory();
 	process();

@@ -40,6 +40,7 @@ long call(long nr, ...);
 void files(void);
 void names(void);
 void polls(void);
+void edges(void);
 void sockets(void);
 void memory(void);
 void process(void);

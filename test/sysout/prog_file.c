@@ -378,3 +378,67 @@ void polls(void)
 	C(close, p[0]);
 	C(close, p[1]);
 }
+
+/* buffers that end in the middle of what a call would write */
+void edges(void)
+{
+	uint8_t *p = mmap(NULL, 8192, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0),
+		*e = p + 4096;
+	int fd = open("/proc/self/maps", O_RDONLY), d = open("/proc/self", O_RDONLY), ep = epoll_create1(0),
+	    sv[2], pp[2];
+	struct epoll_event any = {EPOLLIN | EPOLLOUT, {.u64 = 77}};
+	struct iovec v[2];
+	struct msghdr m = {.msg_iov = v, .msg_iovlen = 2};
+
+	if (p == MAP_FAILED || mprotect(e, 4096, PROT_NONE) || socketpair(AF_UNIX, SOCK_DGRAM, 0, sv))
+		return;
+	for (unsigned room = 0; room < 41; room += 8) {
+		uint8_t *at = e - room;
+
+		v[0] = (struct iovec){out[0], 3};
+		v[1] = (struct iovec){at, 100};
+		memset(p, room & 8 ? 0x33 : 0x44, 4096);
+		C(lseek, fd, 0, SEEK_SET);
+		C(read, fd, at, 100);
+		C(readv, fd, v, 2);
+		C(process_vm_readv, getpid(), v, 2, (&(struct iovec){out[1], 90}), 1, 0);
+		C(getrandom, at, 100, 0);
+		C(stat, "/", at);
+		C(statx, AT_FDCWD, "/", 0, 0xfff, at);
+		C(getdents64, d, at, 4096);
+		C(getcwd, at, 4096);
+		C(uname, at);
+		C(times, at);
+		C(getresuid, at, at - 100, at + 4);
+		C(getitimer, 0, at);
+		C(rt_sigaction, SIGUSR2, NULL, at, 8);
+		C(prctl, 0x41555856, at, 4096, 0, 0);
+		C(ioctl, fd, 0x541b, at);
+		C(sched_getaffinity, 0, 128, at);
+		if (!pipe2(pp, O_NONBLOCK)) { /* two pieces, of which the second has no room */
+			C(write, pp[1], "piece1", 6);
+			fcntl(pp[1], F_SETFL, O_DIRECT | O_NONBLOCK);
+			C(write, pp[1], "piece2 is longer than there is room", 35);
+			C(read, pp[0], at, 60);
+			C(read, pp[0], at, 60);
+			C(close, pp[0]), C(close, pp[1]);
+		}
+		C(poll, at, 20, 0);
+		memset(at, 0, room);
+		C(select, 70, at, NULL, NULL, e);
+		C(mincore, p, 100 * 4096, at);
+		for (int i = 0; i < 2; i++) {
+			C(epoll_ctl, ep, EPOLL_CTL_ADD, sv[i], &any);
+			C(sendto, sv[0], "a message of some length that has no room", 41, 0, NULL, 0);
+		}
+		C(epoll_wait, ep, at, 10, 0);
+		C(recvfrom, sv[1], at, 100, MSG_DONTWAIT, NULL, NULL);
+		C(recvmsg, sv[1], &m, MSG_DONTWAIT);
+		C(getsockname, sv[0], at, e);
+		C(waitid, 0, 0, at, 4, NULL);
+		for (int i = 0; i < 2; i++)
+			C(recvfrom, sv[1], out[0], 100, MSG_DONTWAIT, NULL, NULL);
+	}
+	C(munmap, p, 8192);
+	C(close, fd), C(close, d), C(close, ep), C(close, sv[0]), C(close, sv[1]);
+}
