@@ -176,6 +176,7 @@ static int next_segment(struct pt_flow *p)
 {
 	struct ptrace_error e = {0};
 	bool first = !p->open && !p->seg;
+	uint64_t at;
 
 	if (p->open) {
 		ptd_close(&p->d);
@@ -193,6 +194,10 @@ static int next_segment(struct pt_flow *p)
 		return FLOW_END;
 	}
 	p->open = true;
+	if (!ptpkt_psb(&p->d.pkt, PTD_HEAD, &at)) { /* its first packet may begin in one of what is missing */
+		p->d.pkt.pos = PTD_HEAD + p->s.seg[p->seg].size;
+		p->d.synced = false;
+	}
 	return first ? GO : lose(p, "packets are missing: the buffer they were written to was full");
 }
 

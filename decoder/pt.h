@@ -37,6 +37,7 @@ struct ptpkt {
 	struct pt_packet_decoder *dec;
 	const uint8_t *begin, *end;
 	uint64_t pos; /* offset of the next packet */
+	uint64_t at; /* where libipt is */
 	uint64_t ip; /* last IP, SDM 33.4.2.2 */
 	bool have_ip;
 	enum pt_exec_mode mode; /* of MODE.Exec, unknown before the first one */
@@ -99,6 +100,7 @@ struct ptd {
 		uint64_t offset, ip;
 		uint32_t steps, limit, hits;
 	} loop; /* pt_dec.c: endless() */
+	uint64_t round[64]; /* starts from which it went round for ever, by hash */
 };
 /* buf: PTD_HEAD zero bytes, then size bytes of stream. c: cpu, errata, clock ratios; the rest is set here.
  * start_ip: where a stream that begins without PSB begins, 0 if that is not known. */

@@ -24,6 +24,7 @@
 #include "pt.h"
 
 enum { GROUP = 16 + 8 + 2 + 9 + 2 };
+enum { LOOPS = 128 };
 _Static_assert(GROUP <= PTD_HEAD, "a group fits before the first packet");
 
 int ptd_open(struct ptd *d, const struct pt_config *c, uint8_t *buf, size_t size, struct pt_image *image,
@@ -92,6 +93,13 @@ static int start_psb(struct ptd *d, uint64_t at)
 	return pt_blk_sync_set(d->blk, at);
 }
 
+/* endless() found it to be so from there: no place to start at. A stream may have thousands of such addresses, one after
+ * the other. */
+static bool goes_round(const struct ptd *d, uint64_t ip)
+{
+	return d->round[ip % NELEM(d->round)] == ip;
+}
+
 /* On to the next place that libipt can start at. 1 when it did, 0 at the end, else what was wrong there. */
 static int resync(struct ptd *d)
 {
@@ -121,7 +129,7 @@ static int resync(struct ptd *d)
 			d->status = start_psb(d, at);
 			return d->status == -pte_eos ? 0 : d->status < 0 ? d->status : 1;
 		} else if (!k->psb && (p.type == ppt_tip || p.type == ppt_tip_pge || k->resumes) &&
-			   ptpkt_ip(k, &p.payload.ip, &ip) && d->known(d->ctx, ip)) {
+			   ptpkt_ip(k, &p.payload.ip, &ip) && d->known(d->ctx, ip) && !goes_round(d, ip)) {
 			d->status = start_at(d, ip);
 			if (d->status >= 0)
 				return 1;
@@ -147,8 +155,8 @@ static void skip_decoded(struct ptd *d)
 
 /* Blocks that are walked through without using up anything of the stream, again and again: the stream does not fit
  * the image (or ended in a loop), and libipt would go round for ever. Found as a cycle is (Brent): blocks that
- * begin where a remembered one did. A packet can hold 47 branches, so some may. A block that is as long as they
- * get, hundreds of instructions without a packet, counts more: there are such functions, but not in a row. */
+ * begin where a remembered one did. A packet can hold 47 branches, so some may. A block as long as they get is
+ * most likely a loop; certainly if it ends near its beginning. */
 static bool endless(struct ptd *d, const struct pt_block *b)
 {
 	struct ptd_loop *l = &d->loop;
@@ -157,11 +165,7 @@ static bool endless(struct ptd *d, const struct pt_block *b)
 	pt_blk_get_offset(d->blk, &off);
 	if (off != l->offset) {
 		*l = (struct ptd_loop){.offset = off, .ip = b->ip, .limit = 1};
-		return false;
-	}
-	if (b->ninsn >= 0xff00)
-		l->hits += 16;
-	if (b->ip == l->ip) {
+	} else if (b->ip == l->ip) {
 		l->hits++;
 	} else if (++l->steps >= l->limit) {
 		l->ip = b->ip;
@@ -169,8 +173,13 @@ static bool endless(struct ptd *d, const struct pt_block *b)
 		if (l->limit < 1u << 20)
 			l->limit *= 2;
 	}
+	if (b->ninsn >= 0xff00)
+		l->hits += b->end_ip - b->ip + 0xff00 < 2 * 0xff00 ? LOOPS : 16;
 	/* nothing more to come: what is walked through once more did not happen, for all that is known */
-	return l->hits > (d->status & pts_eos ? 0 : 128);
+	if (l->hits < (d->status & pts_eos ? 1 : LOOPS))
+		return false;
+	d->round[b->ip % NELEM(d->round)] = b->ip;
+	return true;
 }
 
 static void lost(struct ptd *d, struct ptd_item *it, int err)

@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include "pt.h"
 
-#define NCACHE (1u << 16) /* direct mapped */
+#define NCACHE (1u << 13) /* direct mapped */
 
 struct ptinsn {
 	const struct ptimg *img;

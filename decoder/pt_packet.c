@@ -64,13 +64,14 @@ bool ptpkt_ip(const struct ptpkt *k, const struct pt_packet_ip *p, uint64_t *ip)
 int ptpkt_next(struct ptpkt *k, struct pt_packet *p)
 {
 	bool ovf = k->ovf;
-	int n = pt_pkt_sync_set(k->dec, k->pos);
+	int n = k->at == k->pos ? 0 : pt_pkt_sync_set(k->dec, k->pos);
 
+	k->at = k->pos;
 	if (n >= 0)
 		n = pt_pkt_next(k->dec, p, sizeof(*p));
 	if (n < 0)
 		return n;
-	k->pos += (unsigned int)n;
+	k->at = k->pos += (unsigned int)n;
 	k->resumes = ovf && p->type == ppt_fup;
 	switch (p->type) {
 	case ppt_psb:

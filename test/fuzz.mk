@@ -4,7 +4,7 @@
 #   make check                           the same with the objects of the build, as a test
 #   make fuzz-build                      the targets with clang's libFuzzer
 #   make fuzz-run FUZZ_SECONDS=60 [FUZZ=elf]  fuzz each for that long; new inputs and crashes in $(B)/fuzz
-FUZZ ?= walk run bin elf rtelf
+FUZZ ?= walk run bin elf rtelf pt
 FUZZ_SECONDS ?= 60
 FUZZ_CC ?= clang
 FUZZ_FLAGS = $(CSTD) $(FUZZ_OPT) -g -fno-omit-frame-pointer -fsanitize=address,undefined \
@@ -12,6 +12,7 @@ FUZZ_FLAGS = $(CSTD) $(FUZZ_OPT) -g -fno-omit-frame-pointer -fsanitize=address,u
 FUZZ_SRC_walk := $(DEC_SRC) test/fuzz/parts.c
 FUZZ_SRC_run := $(FUZZ_SRC_walk)
 FUZZ_SRC_bin := $(DEC_SRC)
+FUZZ_SRC_pt := $(DEC_SRC)
 FUZZ_SRC_elf := $(AN_SRC) decoder/map.c decoder/map_check.c decoder/util.c
 FUZZ_SRC_rtelf := $(AN_SRC) preload/rt_elf.c test/fuzz/elf_key.c
 FUZZ_LIBS := -lipt -lelf -ldw -lZydis -lxxhash -lzstd -llz4 -lpthread
@@ -43,7 +44,7 @@ endef
 $(B)/fuzz/plain/%.o: %.c
 	@mkdir -p $(@D)
 	$(CC) $(CFLAGS_ALL) -Ianalyzer -Idecoder -Itest/fuzz -c -o $@ $<
-$(foreach t,walk run bin elf rtelf,$(eval $(call fuzz_target,$(t))))
+$(foreach t,walk run bin elf rtelf pt,$(eval $(call fuzz_target,$(t))))
 
 $(B)/fuzz/seed: test/fuzz/seed.c test/fuzz/parts.c $(B)/libptrace_decode.a
 	@mkdir -p $(@D)

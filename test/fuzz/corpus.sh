@@ -8,7 +8,7 @@ kind=${1:-plain}
 c=test/fuzz/corpus
 [ "$kind" = replay ] || ulimit -v 2097152
 export MALLOC_PERTURB_=165
-for t in walk:run run:run bin:bin elf:elf rtelf:elf; do
+for t in walk:run run:run bin:bin elf:elf rtelf:elf pt:pt; do
 	echo "${t%:*}"
 	timeout 60 "$B/fuzz/${kind}_${t%:*}" $c/"${t#*:}"
 done

@@ -46,4 +46,69 @@ for p in r15_forms rep_strings bit_ops flags_odd popf last_ret lock_jump overlap
 	gcc -O2 -fPIC -march=skylake-avx512 -nostdlib -shared -s -Wl,-z,noseparate-code -Wl,--build-id=none \
 		-Wl,-z,max-page-size=4096 -o "$here/corpus/elf/seed-$p" "$here/../progs/$p".[cS]
 done
+# Intel PT: the streams of test/ptraw, with their code; and a run's, with asked-for jumps and a counter
+mkdir -p "$here/corpus/pt"
+rm -f "$here"/corpus/pt/seed-*
+seed_pt() { # seed_pt FLAGS CODE STREAM NAME: see fuzz_pt.c
+	n=$(stat -c %s "$2")
+	[ "$n" -le 4096 ] || n=4096
+	{
+		# shellcheck disable=SC2059 # the format is what is made here
+		printf "$(printf '\\%03o\\%03o\\%03o' "$1" $((n & 255)) $((n >> 8)))"
+		head -c "$n" "$2"
+		cat "$3"
+	} >"$here/corpus/pt/seed-$4"
+}
+gcc -c -o "$tmp/code.o" "$here/../ptraw/code.S"
+ld -Ttext=0x401000 --section-start=.gone=0x500000 --section-start=.far=0x7f1234560000 \
+	--section-start=.code32=0x8048000 -e 0 -o "$tmp/code" "$tmp/code.o"
+nm "$tmp/code" >"$tmp/syms"
+objcopy -O binary -j .text "$tmp/code" "$tmp/text"
+head -c 96 "$tmp/text" >"$tmp/text96" # what most cases need
+awk -v d="$tmp" '$1 == "case" { f = d "/case-" $2; p = 0; next }
+	$1 == "ips" || $1 == "end" { p = 0 }
+	p { print >f } $1 == "packets" { p = 1 }' "$here/../ptraw/cases.txt"
+for f in "$tmp"/case-*; do
+	"$B/test/mkpt" "$tmp/syms" "$tmp/stream" <"$f"
+	seed_pt 1 "$tmp/text96" "$tmp/stream" "${f##*/case-}"
+	case $f in
+	*start_ip*) seed_pt 3 "$tmp/text96" "$tmp/stream" "${f##*/case-}" ;;
+	*pages) seed_pt 1 "$tmp/text" "$tmp/stream" "${f##*/case-}" ;;
+	esac
+done
+cat >"$tmp/flow.S" <<'EOF'
+c0:	test	%eax, %eax
+c1:	je	c2
+	nop
+c2:	call	*%rcx
+c3:	jne	c0
+c4:	call	*%rdx
+c5:	jmp	*%rax
+c6:	syscall
+c7:	jmp	c0
+	.org	40
+o0:	nop
+o1:	ret
+	.org	64
+k0:	.rept	32
+	.byte	0x72, 4, 0x90, 0x90, 0x90, 0x90, 0xd1, 0xe7
+	.endr
+	ret
+EOF
+gcc -c -o "$tmp/flow.o" "$tmp/flow.S"
+ld -Ttext=0x401000 -e 0 -o "$tmp/flow" "$tmp/flow.o"
+nm "$tmp/flow" >"$tmp/syms"
+objcopy -O binary -j .text "$tmp/flow" "$tmp/text"
+lap='tnt T;tip o0;tnt TT;tnt N;tip o0 1;tnt TN'
+key='tip k0 1;tnt NNNNNNNNNNNNNNNNNNNNNNNNNNNNNNNT;tnt T'
+start='psb;tsc 0x1000;mode 64;fup c0;psbend'
+seed_flow() { # seed_flow NAME FLAGS PACKETS
+	echo "$3" | tr ';' '\n' | "$B/test/mkpt" "$tmp/syms" "$tmp/stream"
+	seed_pt "$2" "$tmp/text" "$tmp/stream" "$1"
+}
+seed_flow flow 0 "$start;$lap;$key;tip c6;pgd -;pge c7;$lap"
+seed_flow flow-losses 0 "$start;$lap;ovf;fup c4;$key;tip c0;$lap;tip 0x5000;tnt TNT;tip c4;$key;tip c0;$lap"
+seed_flow flow-cut 4 \
+	"$start;tnt T;fup c2;pgd -;pge o0;fup o1;pgd -;pge c2;$lap;$start;$lap;$key;tip c0;$lap;$lap;$lap;$lap;$lap"
+seed_flow flow-ptw 128 "$start;$lap;tip k0;ptw 7 ip;fup k0;$lap"
 du -sk "$here/corpus"
