@@ -12,6 +12,8 @@
  *
  * The stream pauses where a signal interrupted the program (struct run_cut, or the limit of a stream that a
  * signal stopped): log_need gives nothing behind such a place until log_pass.
+ *
+ * Keyframes (struct run_key) are taken out of the chunks' beginnings and put aside: log_key, log_resync.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -35,6 +37,8 @@ struct slot {
 	uint64_t pos; /* of its first byte in the stream */
 	uint32_t ncut;
 	uint64_t tsc_open, tsc_close;
+	uint8_t *key; /* keyframe that stands before it, key_n bytes; 0: none */
+	size_t key_n, key_cap;
 };
 
 struct log {
@@ -129,7 +133,9 @@ static int check_chunk(struct log *l, const struct run_chunk *c)
 			   "version that made the run",
 			   c->version, RUN_VERSION);
 	if (c->raw_size > MAX_CHUNK || c->disk_size > MAX_CHUNK || c->codec > 2 ||
-	    c->ncut > c->raw_size / sizeof(struct run_cut))
+	    c->ncut > c->raw_size / sizeof(struct run_cut) ||
+	    c->key > c->raw_size - c->ncut * sizeof(struct run_cut) ||
+	    (c->key && c->key < sizeof(struct run_key)))
 		return bad(l, "is damaged (impossible size or codec)", 0, 0);
 	if (c->pid != l->pid || c->tid != l->tid)
 		return bad(l, "belongs to another thread (pid %llu, tid %llu)", c->pid, c->tid);
@@ -177,6 +183,33 @@ static int check_cuts(struct log *l, const struct slot *s)
 	return 0;
 }
 
+/* The keyframe at the front of what was unpacked goes aside; cuts count from what is left. */
+static int take_key(struct log *l, struct slot *s, const struct run_chunk *c)
+{
+	uint8_t *b = s->buf + LOG_MIN;
+	struct run_key k;
+
+	s->key_n = c->key;
+	if (!c->key)
+		return 0;
+	memcpy(&k, b, sizeof(k));
+	if (k.stack_size != c->key - sizeof(k))
+		return bad(l, "is damaged (an impossible keyframe)", 0, 0);
+	if (s->key_cap < c->key) {
+		s->key = xrealloc(s->key, c->key, 1);
+		s->key_cap = c->key;
+	}
+	memcpy(s->key, b, c->key);
+	memmove(b, b + c->key, c->raw_size - c->key);
+	for (uint32_t i = 0; i < c->ncut; i++) {
+		struct run_cut cut = cut_of(s, i);
+
+		cut.at -= c->key; /* one that stood in the keyframe is an impossible one now */
+		memcpy(b + s->all + i * sizeof(cut), &cut, sizeof(cut));
+	}
+	return 0;
+}
+
 /* next chunk into s: 1 got one, 0 end, -1 damage (l->why) */
 static int next_chunk(struct log *l, struct slot *s, bool *last)
 {
@@ -203,9 +236,9 @@ static int next_chunk(struct log *l, struct slot *s, bool *last)
 	if (unpack(l, &c, s->buf + LOG_MIN))
 		return -1;
 	s->ncut = c.ncut;
-	s->n = s->all = c.raw_size - (size_t)c.ncut * sizeof(struct run_cut);
+	s->n = s->all = c.raw_size - c.key - (size_t)c.ncut * sizeof(struct run_cut);
 	s->pos = l->next;
-	if (check_cuts(l, s))
+	if (take_key(l, s, &c) || check_cuts(l, s))
 		return -1;
 	s->tsc_open = c.tsc_open;
 	s->tsc_close = c.tsc_close;
@@ -401,8 +434,10 @@ void log_close(struct log *l)
 	}
 	if (l->fd >= 0)
 		close(l->fd);
-	for (int i = 0; i < NSLOT; i++)
+	for (int i = 0; i < NSLOT; i++) {
 		free(l->slot[i].buf);
+		free(l->slot[i].key);
+	}
 	free(l->times.at);
 	free(l->disk);
 	free(l->why);
@@ -466,6 +501,40 @@ bool log_need(struct log *l, const uint8_t **p, const uint8_t **end, size_t n)
 		*end = s->buf + LOG_MIN + s->n;
 	}
 	return true;
+}
+
+const struct run_key *log_key(const struct log *l, uint64_t *pos)
+{
+	const struct slot *s = &l->slot[l->tail % NSLOT];
+
+	if (!l->have || !s->key_n)
+		return NULL;
+	*pos = s->pos;
+	return (const void *)s->key;
+}
+
+const struct run_key *log_resync(struct log *l, uint32_t counter, const uint8_t **p, const uint8_t **end)
+{
+	for (;;) {
+		struct slot *s = next_slot(l);
+		const struct run_key *k;
+		uint64_t pos;
+
+		if (!s)
+			return NULL;
+		if (l->have)
+			give_back(l);
+		l->have = true;
+		l->cut = 0;
+		up_to_pause(l);
+		if (l->many)
+			times_scan(&l->times, s->buf + LOG_MIN, s->all, s->pos, s->tsc_open, s->tsc_close);
+		*p = s->buf + LOG_MIN;
+		*end = s->buf + LOG_MIN + s->n;
+		k = log_key(l, &pos);
+		if (k && k->counter >= counter)
+			return k;
+	}
 }
 
 bool log_peek(struct log *l, uint64_t pos, void *buf, size_t n)

@@ -9,7 +9,8 @@
  *                             in modules.bin that has a key, libptrace_rt.so among them
  *
  * The payloads of RUN_PT_DATA records, put together, are what the hardware wrote for the thread. Between two of them
- * nothing is missing unless the second one says RUN_PT_GAP: what follows begins with a PSB. Within the bytes the
+ * nothing is missing unless the second one says RUN_PT_GAP: its first packets are of no use then, up to the first PSB
+ * (an event that is enabled once more goes on without one: pt_config in arch/x86/events/intel/pt.c). Within the bytes the
  * hardware's own OVF packets tell what it lost.
  *
  * Written by ptrace-collect, append-only, valid up to the last complete record at any moment. All numbers are little

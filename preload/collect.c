@@ -93,6 +93,7 @@ static void follow(struct collect *c)
 
 		if (!proc_look(c, &soon))
 			return;
+		pt_requests(c);
 		if (work_drain(c))
 			continue;
 		__atomic_store_n(&h->asleep, 1, __ATOMIC_SEQ_CST);

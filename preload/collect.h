@@ -9,6 +9,7 @@
  *   collect_fill.c   what a killed thread stored beyond what it published
  *   collect_chunk.c  a chunk compressed (collect_lz.c), appended to its thread's log
  *   collect_json.c   run.json, proc.json, stop.bin
+ *   collect_pt*.c    Intel PT: events, buffers, pt-TID.bin (collect_pt.h)
  */
 #ifndef COLLECT_H
 #define COLLECT_H
@@ -49,6 +50,11 @@ struct cproc {
 	uint64_t t_start; /* seconds since the epoch */
 	const char *cmd, *env, *exe; /* JSON text */
 	bool salvaged;
+	struct
+	{ /* Intel PT: threads that have or had it, that should have; bytes of packets; losses, how often */
+		uint32_t threads, failed;
+		uint64_t bytes, truncated, partial, collision, lost;
+	} pt;
 	uint32_t state, stop_reason, exit_code; /* as it ended */
 	int status; /* as wait(2) gives it, -1 if not known */
 };
@@ -133,6 +139,11 @@ void proc_modules(struct collect *c, const struct ring_desc *d, const void *p);
 int proc_open(const struct collect *c, const struct cproc *p, const char *file, int flags); /* fd or -1 */
 /* births, ends, deaths; false when no process is left. *soon: look again in 2 ms */
 bool proc_look(struct collect *c, bool *soon);
+
+/* collect_pt.c */
+void pt_requests(struct collect *c); /* opens and starts events of threads that wait for that */
+void pt_end(struct cproc *p,
+	    bool gone); /* all events of p; gone: it is, and does not just stop being traced */
 
 /* collect_json.c */
 /* what its parent was, or, without one, what /proc/PID says */

@@ -113,6 +113,7 @@ int chunk_append(struct collect *c, struct cthread *t, const struct pack *k, con
 	h.tsc_close = d->tsc_close;
 	h.xxh3 = k->xxh3;
 	h.ncut = d->ncut;
+	h.key = ring_keyed(d);
 	c->error = write_at(fd, &h, sizeof(h), start);
 	if (!c->error)
 		c->error = write_at(fd, k->data, k->size, start + sizeof(h));

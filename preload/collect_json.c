@@ -178,6 +178,26 @@ static bool complete(const struct collect *c, const struct cproc *p, enum json_w
 	       (p->state == RING_EXIT || p->state == RING_EXEC);
 }
 
+static void put_pt(const struct cproc *p, FILE *f)
+{
+	fprintf(f,
+		"  \"pt\": { \"threads\": %u, \"failed\": %u, \"bytes\": %llu, \"truncated\": %llu, "
+		"\"partial\": %llu, \"collision\": %llu, \"lost_records\": %llu },\n",
+		p->pt.threads, p->pt.failed, (unsigned long long)p->pt.bytes,
+		(unsigned long long)p->pt.truncated, (unsigned long long)p->pt.partial,
+		(unsigned long long)p->pt.collision, (unsigned long long)p->pt.lost);
+}
+
+/* who tells the control flow, and why */
+static void put_cf(const struct collect *c, FILE *f)
+{
+	const struct ring_pt *pt = &c->ring->pt;
+
+	fprintf(f, "  \"cf\": \"%s\",\n  \"cf_reason\": ", pt->cf == RING_CF_PT ? "pt" : "soft");
+	put_string(f, pt->why, strnlen(pt->why, sizeof(pt->why)));
+	fputs(",\n", f);
+}
+
 int json_proc(struct collect *c, struct cproc *p, enum json_when when)
 {
 	FILE *f = begin(p->dir_fd, "proc.json.tmp");
@@ -188,12 +208,15 @@ int json_proc(struct collect *c, struct cproc *p, enum json_when when)
 		p->pid);
 	if (p->parent)
 		fprintf(f, "  \"parent\": \"%s\",\n", p->parent);
-	fprintf(f, "  \"command\": %s,\n  \"exe\": %s,\n  \"start\": %llu,\n", p->cmd, p->exe,
-		(unsigned long long)p->t_start);
+	fprintf(f, "  \"command\": %s,\n  \"exe\": %s,\n", p->cmd, p->exe);
+	put_cf(c, f);
+	fprintf(f, "  \"start\": %llu,\n", (unsigned long long)p->t_start);
 	if (when != JSON_RUNNING)
 		put_end(c, p, f);
 	fprintf(f, "  \"threads\": %u,\n  \"log_bytes\": %llu,\n  \"disk_bytes\": %llu,\n", p->nthreads,
 		(unsigned long long)p->raw_bytes, (unsigned long long)p->disk_bytes);
+	if (p->pt.threads || p->pt.failed)
+		put_pt(p, f);
 	fprintf(f, "  \"salvaged\": %s,\n  \"complete\": %s\n}\n", p->salvaged ? "true" : "false",
 		complete(c, p, when) ? "true" : "false");
 	return end(f, p->dir_fd, "proc.json.tmp", "proc.json");
@@ -232,8 +255,9 @@ int json_run(struct collect *c, struct cproc *p, enum json_when when)
 	fprintf(f, "  \"machine\": { \"system\": \"%s %s\", \"arch\": \"%s\", \"cpu\": ", u.sysname,
 		u.release, u.machine);
 	put_cpu(f);
-	fprintf(f, " },\n  \"mode\": \"hifi\",\n  \"cf\": \"soft\",\n  \"start\": %llu,\n",
-		(unsigned long long)p->t_start);
+	fputs(" },\n  \"mode\": \"hifi\",\n", f);
+	put_cf(c, f);
+	fprintf(f, "  \"start\": %llu,\n", (unsigned long long)p->t_start);
 	if (when != JSON_RUNNING)
 		put_end(c, p, f);
 	fprintf(f, "  \"complete\": %s\n}\n", complete(c, p, when) ? "true" : "false");

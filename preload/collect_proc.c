@@ -355,6 +355,7 @@ static void ends(struct collect *c, struct cproc *p, enum fate fate)
 	p->state = state_of(p);
 	p->stop_reason = p->p->stop_reason;
 	p->exit_code = p->p->exit_code;
+	pt_end(p, p->state != RING_STOP || fate != FATE_ALIVE);
 	salvage(c, p, fate == FATE_ALIVE);
 	if (p->state == RING_STOP && p->p->stop.magic == RUN_STOP_MAGIC)
 		json_stop(p);

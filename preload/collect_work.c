@@ -156,9 +156,10 @@ static void take(struct collect *c, uint32_t chunk, const struct ring_desc *d, i
 	uint32_t ncut = d->ncut < RING_CUTS ? d->ncut : RING_CUTS;
 
 	/* of nobody; or found in its thread's hands, too, when it had been handed over */
-	if (!t || d->first != t->taken || d->start + (uint64_t)d->bytes > RING_BYTES)
+	if (!t || d->first != t->taken || d->start + (uint64_t)d->bytes > RING_BYTES ||
+	    ring_keyed(d) > d->bytes)
 		return;
-	t->taken += d->bytes;
+	t->taken += d->bytes - ring_keyed(d);
 	pthread_mutex_lock(&work.lock);
 	while (work.in - work.out == WORK_MAX)
 		pthread_cond_wait(&work.room, &work.lock);
@@ -221,6 +222,8 @@ void work_left(struct collect *c, uint32_t chunk, uint64_t bytes, int kind)
 	while (d.ncut && d.ncut <= RING_CUTS && (uint64_t)cut[d.ncut - 1].at + cut[d.ncut - 1].bytes > bytes)
 		d.ncut--;
 	d.bytes = (uint32_t)bytes;
+	if (ring_keyed(&d) > d.bytes) /* or in the midst of a keyframe */
+		d.key = d.bytes = 0;
 	d.tsc_close = d.tsc_open;
 	take(c, chunk, &d, kind);
 }

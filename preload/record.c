@@ -26,9 +26,11 @@ static volatile pid_t child;
 
 static int usage(FILE *f, int status)
 {
-	fputs("usage: ptrace-record [-m hifi|fast] [-o DIR] [-q] [--verify] [--order] [--] COMMAND [ARG...]\n"
+	fputs("usage: ptrace-record [-m hifi|fast] [--cf auto|pt|soft] [-o DIR] [-q] [--verify] [--order]\n"
+	      "       [--] COMMAND [ARG...]\n"
 	      "Runs COMMAND and records its memory trace into a run directory (run.dir).\n"
 	      "  -m, --mode MODE   hifi (default): every address exact\n"
+	      "      --cf WHO      control flow: auto (default), pt: Intel PT or nothing, soft: without\n"
 	      "  -o, --output DIR  run directory; %p is the process id, %t the time\n"
 	      "      --verify      also log every address; ptrace-decode compares\n"
 	      "      --order       also log the time of locked instructions: threads in exact order\n"
@@ -76,7 +78,8 @@ static char *absolute(const char *dir)
 	return asprintf(&out, "%s/%s", cwd, dir) < 0 ? NULL : out;
 }
 
-static void environment(const char *lib, const char *dir, const char *mode, int verify, int order)
+static void environment(const char *lib, const char *dir, const char *mode, const char *cf, int verify,
+			int order)
 {
 	const char *old = getenv("LD_PRELOAD");
 	char *both = NULL;
@@ -87,6 +90,8 @@ static void environment(const char *lib, const char *dir, const char *mode, int 
 	setenv("PTRACE_DIR", dir, 1);
 	if (mode)
 		setenv("PTRACE_MODE", mode, 1);
+	if (cf)
+		setenv("PTRACE_CF", cf, 1);
 	if (verify)
 		setenv("PTRACE_VERIFY", "1", 1);
 	if (order)
@@ -175,12 +180,11 @@ static void say_where(const char *dir)
 int main(int argc, char **argv)
 {
 	static const struct option opt[] = {
-		{"mode", 1, NULL, 'm'},	   {"output", 1, NULL, 'o'},
-		{"verify", 0, NULL, 'v'},  {"order", 0, NULL, 'O'},
-		{"quiet", 0, NULL, 'q'},   {"help", 0, NULL, 'h'},
-		{"version", 0, NULL, 'V'}, {0},
+		{"mode", 1, NULL, 'm'},	  {"output", 1, NULL, 'o'},  {"cf", 1, NULL, 'c'},
+		{"verify", 0, NULL, 'v'}, {"order", 0, NULL, 'O'},   {"quiet", 0, NULL, 'q'},
+		{"help", 0, NULL, 'h'},	  {"version", 0, NULL, 'V'}, {0},
 	};
-	const char *dir = getenv("PTRACE_DIR"), *mode = NULL;
+	const char *dir = getenv("PTRACE_DIR"), *mode = NULL, *cf = NULL;
 	char lib[4096], path[4096];
 	int o, verify = 0, order = 0, quiet = 0, r;
 
@@ -191,6 +195,9 @@ int main(int argc, char **argv)
 			break;
 		case 'o':
 			dir = optarg;
+			break;
+		case 'c':
+			cf = optarg;
 			break;
 		case 'v':
 			verify = 1;
@@ -218,6 +225,10 @@ int main(int argc, char **argv)
 					     : "not available in this version, use hifi");
 		return EXIT_USAGE;
 	}
+	if (cf && strcmp(cf, "auto") && strcmp(cf, "pt") && strcmp(cf, "soft")) {
+		fprintf(stderr, "ptrace-record: --cf %s: unknown, use auto, pt or soft\n", cf);
+		return EXIT_USAGE;
+	}
 	if (find_library(lib, sizeof(lib))) {
 		fprintf(stderr,
 			"ptrace-record: cannot find libptrace_rt.so next to this program or in ../lib\n");
@@ -227,7 +238,7 @@ int main(int argc, char **argv)
 	if (r)
 		return r;
 	dir = absolute(dir && *dir ? dir : "run.dir");
-	environment(lib, dir, mode, verify, order);
+	environment(lib, dir, mode, cf, verify, order);
 	r = run(argv + optind, path);
 	if (!quiet)
 		say_where(dir);

@@ -20,7 +20,7 @@
  * it has taken (RING_NOBODY).
  *
  * Who writes what: threads: their ring_thread, descriptors of chunks they have, `full`, `wake`, `fresh`, the state of
- * their ring_proc; the collector: `freed`, `ready`, `error`, `owner`, ring_proc.done.
+ * their ring_proc; the collector: `freed`, `ready`, `error`, `owner`, ring_proc.done, answers in ring_thread.pt.
  */
 #ifndef RING_H
 #define RING_H
@@ -66,7 +66,8 @@ enum ring_kind {
 };
 struct ring_desc {
 	uint32_t next; /* on a list: index + 1 of the next */
-	uint32_t kind; /* enum ring_kind */
+	uint16_t kind; /* enum ring_kind */
+	uint16_t key; /* run_chunk.key, in eights: so much at the beginning is no part of the stream */
 	uint32_t proc, tid;
 	uint64_t uid; /* of the thread */
 	uint64_t first; /* stream position of the first byte */
@@ -77,6 +78,28 @@ struct ring_desc {
 	uint32_t filled; /* when no thread has it: bytes that are fill, the rest is 0; or RING_UNKNOWN */
 };
 _Static_assert(sizeof(struct ring_desc) == 64, "a cache line: two threads do not share one");
+
+/* Intel PT of a thread: what it waits for, set by the thread, and the collector's answer. */
+enum ring_pt_state {
+	RING_PT_NONE,
+	RING_PT_OPEN, /* an event, that does not run yet */
+	RING_PT_START, /* that it runs; opened first where it is not */
+	RING_PT_OPENED,
+	RING_PT_ON,
+	RING_PT_FAILED,
+};
+/* Of the image. The runtime fills it in before there is a collector, which says why not in `why` before it answers. */
+struct ring_pt {
+	uint32_t cf; /* enum ring_cf: who tells the control flow */
+	uint32_t cyc; /* with CYC packets */
+	int32_t psb, mtc; /* exponents of their periods; mtc -1: none */
+	uint64_t aux, ring; /* bytes of the buffers, powers of two */
+	uint64_t rt_base, counter_branch, counter_ptw; /* as in struct run_pt_info */
+	uint32_t counter; /* the collector's: run_pt_info.counter */
+	uint32_t ptwrite; /* the collector's: the PMU takes PTWRITE packets */
+	char why[512]; /* one line: why this one (run.json, cf_reason) */
+};
+enum ring_cf { RING_CF_SOFT, RING_CF_PT };
 
 /* At the end of a TCB's page. */
 /* ENDED: its last chunk is on its way, it is not counted as alive any more, and about to free its TCB */
@@ -89,6 +112,8 @@ struct ring_thread {
 	uint64_t uid; /* number of the thread among all that ever were */
 	uint32_t calling; /* it is in a system call: nothing was logged behind the published log pointer */
 	uint32_t copied; /* what stands behind the log pointer may not all be log (rt_sigframe.c) */
+	uint32_t pt; /* futex: enum ring_pt_state */
+	uint32_t pt_error; /* errno of RING_PT_FAILED */
 };
 #define RING_THREAD_OFF (RING_PAGE - 64)
 
@@ -114,6 +139,7 @@ struct ring_head {
 	uint64_t free
 		__attribute__((aligned(64))); /* stack: index + 1 of a chunk, above it a count of changes */
 	uint32_t freed; /* futex: bumped when a chunk came free */
+	struct ring_pt pt __attribute__((aligned(64)));
 };
 _Static_assert(sizeof(struct ring_head) <= RING_PAGE, "the head is one page");
 
@@ -128,6 +154,11 @@ static inline struct ring_proc *ring_proc(struct ring_head *h, uint32_t i)
 static inline struct ring_desc *ring_desc(struct ring_head *h, uint32_t i)
 {
 	return (struct ring_desc *)((char *)h + RING_DESC_OFF) + i;
+}
+
+static inline uint32_t ring_keyed(const struct ring_desc *d) /* bytes of the keyframe at its beginning */
+{
+	return d->key * 8u;
 }
 
 static inline uint64_t ring_tcb_off(uint32_t nchunks, uint32_t i)

@@ -4,6 +4,7 @@
  *
  *   rt_init ─▶ rt_env, rt_dir        settings, the run directory
  *          ├─▶ rt_ring ─▶ rt_spawn   shared memory, ptrace-collect
+ *          ├─▶ rt_pt                 is there Intel PT? its events are ptrace-collect's
  *          ├─▶ rt_mod ─▶ rt_elf, rt_map (─▶ rt_spawn: ptrace-analyze), rt_copy, rt_place, rt_apply
  *          └─▶ rt_start              start.bin
  *   rt_entry.S ─▶ rt_hook (system calls), rt_ring (full chunk), rt_sig ─▶ rt_sigwhere, rt_xlat, rt_sigframe
@@ -61,6 +62,7 @@ struct rt_tcb {
 			uint32_t clear_sig; /* the kernel has reset its handlers (CLONE_CLEAR_SIGHAND) */
 			uint32_t vm; /* its process runs in another's memory */
 			uint64_t parent_rsp; /* of who made it */
+			uint32_t key; /* counter of its last keyframe */
 			uint64_t chunk; /* where its part of the current chunk begins */
 			uint64_t lp0; /* log pointer at entry of the last slow system call */
 			struct rt_sigview *sig; /* [65]; a vfork child has a copy, as the kernel has */
@@ -97,6 +99,12 @@ struct rt {
 	char **envp;
 	const char *dir_opt, *run_opt, *analyze_opt, *collect_opt, *compress_opt, *home, *xdg;
 	bool oracle;
+	enum { RT_CF_AUTO, RT_CF_PT, RT_CF_SOFT } cf; /* PTRACE_CF */
+	bool info; /* PTRACE_LOG=info */
+	bool ptwrite; /* PTRACE_PTWRITE=1 */
+	struct ring_pt pt_set; /* until there is a ring */
+	bool pt; /* Intel PT tells the control flow */
+	int exit; /* the program must not run: its exit status */
 	uint32_t mapflags; /* MAP_F_* */
 	uint32_t nchunks;
 	char spool[24]; /* bytes, in digits */
@@ -183,6 +191,7 @@ uint64_t rt_place_near(uint64_t lo, uint64_t hi, uint64_t size);
 
 /* rt_env.c: 0, or -1 after saying why */
 int rt_env(char **envp);
+const char *rt_env_get(const char *name); /* NULL if it is not set */
 bool rt_env_oracle(char **envp);
 
 /* rt_limit.c: 0, or -1 after saying why; bytes of address space, of a file */
@@ -275,6 +284,17 @@ uint32_t rt_thread_end(struct rt_tcb *t);
 void rt_born(struct rt_tcb *t);
 uint64_t rt_stack_size(uint64_t rsp); /* bytes from there on that may hold callers' frames */
 
+/* rt_pt.c: 0, or -1 after saying why */
+int rt_pt_env(void);
+int rt_pt_look(void);
+int rt_pt_open(void);
+int rt_pt_start(void); /* 0 or -errno */
+void rt_pt_born(struct rt_tcb *t);
+void rt_pt_key(struct rt_tcb *t);
+
+/* rt_text.c */
+int rt_text_keep(const struct rt_module *m, int fd);
+
 /* rt_start.c */
 int rt_start_write(const uint64_t *regs);
 
@@ -364,6 +384,8 @@ void rt_exec_alone(struct rt_tcb *t);
 /* rt_entry.S */
 long rt_call(const uint64_t *gpr, uint64_t nr); /* a call of the program, executed for it */
 void rt_park(struct rt_tcb *t) __attribute__((noreturn)); /* until the process ends, without its TCB */
+void rt_pt_counter(uint32_t counter, uint32_t ptwrite); /* puts it into the thread's packets */
+extern char rt_pt_branch[], rt_pt_ptw[];
 extern char rt_clone_after[], rt_exit_after[], rt_call_after[];
 extern char rt_full_entry[], rt_full_regs[], rt_full_saved[], rt_full_end[];
 extern char rt_sys_early[], rt_sys_ready[], rt_sys_late[], rt_sys_late_end[];

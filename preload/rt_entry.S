@@ -335,6 +335,28 @@ label rt_call_after
 	pop %r15
 	ret
 
+/* rt_pt_counter(counter, ptwrite): the counter of a keyframe into the Intel PT packets, where the decoder finds it by these
+ * addresses (include/run_pt.h): as the operand of the ptwrite, or bit by bit, each of them whether a nop is
+ * jumped over. Branches are eight bytes apart */
+label rt_pt_counter
+	test %esi, %esi
+	jnz rt_pt_ptw
+	mov %edi, %eax
+	.balign 8
+	.rept 32
+	add %eax, %eax
+	.ifndef rt_pt_branch
+label rt_pt_branch
+	.endif
+	jc 1f
+	.byte 0x0f, 0x1f, 0x40, 0x00	/* nopl 0(%rax) */
+1:
+	.endr
+	ret
+label rt_pt_ptw
+	.byte 0xf3, 0x0f, 0xae, 0xe7	/* ptwrite %edi (SDM Vol. 2) */
+	ret
+
 /* The program goes on in its original text, untraced. Nothing here depends on gs. */
 label rt_leave
 	mov OUT(R_RSP), %rsp

@@ -18,6 +18,11 @@ static const char *get(char **envp, const char *name)
 	return NULL;
 }
 
+const char *rt_env_get(const char *name)
+{
+	return get(rt.envp, name);
+}
+
 bool rt_env_oracle(char **envp)
 {
 	const char *v = get(envp, "PTRACE_ORACLE");
@@ -114,14 +119,6 @@ static int env_modes(void)
 		return refuse("PTRACE_MODE", v, "not available in this version, use hifi");
 	if (v && *v && !rt_streq(v, "hifi"))
 		return refuse("PTRACE_MODE", v, "unknown mode, use hifi");
-	v = get(rt.envp, "PTRACE_CF");
-	if (v && rt_streq(v, "pt"))
-		return refuse("PTRACE_CF", v, "no Intel PT support in this version, use auto or soft");
-	if (v && *v && !rt_streq(v, "auto") && !rt_streq(v, "soft"))
-		return refuse("PTRACE_CF", v, "unknown, use auto or soft");
-	v = get(rt.envp, "PTRACE_PTWRITE");
-	if (v && *v && !rt_streq(v, "0"))
-		return refuse("PTRACE_PTWRITE", v, "needs PTRACE_CF=pt, which this version does not have");
 	v = get(rt.envp, "PTRACE_COMPRESS");
 	if (v && *v && !rt_streq(v, "lz4") && !rt_streq(v, "zstd") && !rt_streq(v, "none"))
 		return refuse("PTRACE_COMPRESS", v, "unknown, use lz4, zstd or none");
@@ -131,7 +128,7 @@ static int env_modes(void)
 
 int rt_env(char **envp)
 {
-	if (env_copy(envp) || env_modes() || env_ring() || env_spool() ||
+	if (env_copy(envp) || env_modes() || rt_pt_env() || env_ring() || env_spool() ||
 	    env_mapflag("PTRACE_VERIFY", MAP_F_VERIFY) || env_mapflag("PTRACE_ORDER", MAP_F_ORDER) ||
 	    env_mapflag("PTRACE_TEST_PT_COPIES", MAP_F_PT)) /* with nothing that records control flow */
 		return -1;

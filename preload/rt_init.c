@@ -79,7 +79,8 @@ static void give_up(const char *what, const char *why, const char *then)
 	rt_proc(rt.main)->stop_reason = RUN_STOP_UNSUPPORTED;
 	__atomic_store_n(&rt_proc(rt.main)->state, RING_STOP, __ATOMIC_RELEASE);
 	rt_ring_wait_done(rt_proc(rt.main));
-	rt_say(what, why, then, NULL);
+	if (what)
+		rt_say(what, why, then, NULL);
 }
 
 static int begin(const uint64_t *regs)
@@ -94,6 +95,10 @@ static int begin(const uint64_t *regs)
 	}
 	if (rt_dir_open() || rt_ring_open())
 		return -1;
+	if (rt_pt_open()) {
+		give_up(NULL, NULL, NULL);
+		return -1;
+	}
 	r = rt_mod_start();
 	if (rt_ring_ready()) {
 		rt_unapply_all();
@@ -118,6 +123,8 @@ static int begin(const uint64_t *regs)
 
 static void start(char **envp, const uint64_t *regs)
 {
+	int r;
+
 	if (rt_limit())
 		return;
 	if (rt_place_init()) {
@@ -126,12 +133,20 @@ static void start(char **envp, const uint64_t *regs)
 		       NULL, NULL, NULL);
 		return;
 	}
-	if (rt_env(envp) || find_tools() || begin(regs))
+	if (rt_env(envp) || rt_pt_look() || find_tools() || begin(regs))
 		return;
 	rt_sig_init();
 	rt.main->t.r15 = regs[R15];
 	if (rt_err(rt_sc(__NR_arch_prctl, 0x1001 /* ARCH_SET_GS */, rt.main))) {
 		give_up("cannot set the gs base: ", rt_strerror(-EPERM), "; running untraced");
+		rt_sig_restore(rt.sig);
+		return;
+	}
+	r = rt_pt_start();
+	if (r) { /* the copies record no control flow */
+		rt_sc(__NR_arch_prctl, 0x1001 /* ARCH_SET_GS */, 0);
+		give_up("cannot start Intel PT: ", rt_strerror(r),
+			"; running untraced (PTRACE_CF=soft does without)");
 		rt_sig_restore(rt.sig);
 		return;
 	}
@@ -148,6 +163,9 @@ int rt_init(char **envp, const uint64_t *regs)
 	rt.pid = (uint32_t)rt_getpid();
 	rt_sc(__NR_rt_sigprocmask, 2, &all, &mask, 8);
 	start(envp, regs);
+	if (rt.exit)
+		for (;;)
+			rt_sc(__NR_exit_group, rt.exit);
 	rt_sc(__NR_rt_sigprocmask, 2, &mask, 0, 8);
 	return 0;
 }

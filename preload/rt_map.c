@@ -169,7 +169,7 @@ static bool kept_path(const struct rt_module *m, char *buf)
 	rt_put(&s, rt.run);
 	rt_put(&s, "/maps/");
 	put_key(&s, m);
-	rt_put(&s, ".ptmap");
+	rt_put(&s, rt.mapflags & MAP_F_PT ? "-p.ptmap" : ".ptmap"); /* images of one run need not agree */
 	return !s.cut;
 }
 

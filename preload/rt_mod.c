@@ -197,6 +197,8 @@ static int load(struct rt_module *m, const struct cand *c)
 	if (rt_err(fd))
 		return RUN_MOD_NO_MAP;
 	r = identify(m, c, (int)fd, &e);
+	if (rt.pt && m->key_len)
+		rt_text_keep(m, (int)fd);
 	if (!r)
 		r = rt_map_get(m, &e, file);
 	if (!r)

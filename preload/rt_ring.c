@@ -14,6 +14,7 @@ _Static_assert(UC_RIP == 21 * 8 && UC_EFLAGS == 22 * 8 && UC_SIGMASK == 37 * 8, 
 #define SPINS 2000
 #define MANY 64 /* threads, from where on each gets small chunks only */
 #define SMALL (64u << 10)
+#define KEYED (256u << 10) /* with Intel PT: each begins with a keyframe, and what gets lost ends there */
 
 static uint32_t chunk_of(uint64_t at) /* index of the chunk that holds this address */
 {
@@ -84,6 +85,7 @@ static int ring_map(int fd)
 	h->nchunks = nchunks;
 	h->spare = rt.nchunks - 1;
 	h->base = base;
+	h->pt = rt.pt_set;
 	rt.main = rt_thread_first();
 	populate(rt.main->th.chunk);
 	return 0;
@@ -211,8 +213,8 @@ bool rt_chunk_take(struct rt_tcb *t, uint64_t first)
 	d->tid = t->th.tid;
 	d->uid = t->th.uid;
 	d->first = first;
-	d->start = many ? RUN_CHUNK_SIZE - SMALL : 0;
-	d->bytes = d->ncut = 0;
+	d->start = many ? RUN_CHUNK_SIZE - SMALL : rt.pt ? RUN_CHUNK_SIZE - KEYED : 0;
+	d->bytes = d->ncut = d->key = 0;
 	d->tsc_open = rt_tsc();
 	t->th.copied = 0;
 	t->chunk = (uint64_t)ring_chunk(rt.ring, c) + d->start;
@@ -253,7 +255,7 @@ int rt_ring_message(uint32_t kind, const void *p, uint32_t n)
 	d = ring_desc(rt.ring, c);
 	d->kind = kind;
 	d->proc = rt.main->th.proc;
-	d->start = d->ncut = 0;
+	d->start = d->ncut = d->key = 0;
 	d->bytes = n;
 	memcpy(ring_chunk(rt.ring, c), p, n);
 	ring_push_full(rt.ring, c);
@@ -274,7 +276,7 @@ static void throw_away(struct rt_tcb *t)
 		p->stop_reason = RUN_STOP_UNSUPPORTED;
 	rt_ring_wait_done(p);
 	t->t.lp = t->chunk;
-	rt_chunk_desc(t)->ncut = 0;
+	rt_chunk_desc(t)->ncut = rt_chunk_desc(t)->key = 0;
 	rt_chunk_desc(t)->filled = RING_UNKNOWN;
 }
 
@@ -283,8 +285,7 @@ static int next_chunk(struct rt_tcb *t)
 {
 	struct ring_head *h = rt.ring;
 	uint32_t c = t->th.chunk;
-	struct ring_desc *d = ring_desc(h, c);
-	uint64_t next = d->first + (t->t.lp - t->chunk);
+	uint64_t next = rt_ring_pos(t, t->t.lp);
 
 	if (rt.stopped) {
 		throw_away(t);
@@ -313,6 +314,8 @@ int rt_chunk_full(struct rt_tcb *t)
 
 	if (why && rt_stop_here(t, (uint32_t)why))
 		return rt_stop_leave(t, (uint32_t)why, 0);
+	if (!why && rt.pt && !rt.stopped)
+		rt_pt_key(t);
 	t->sv.gpr[R15] = t->t.lp;
 	return 0;
 }
@@ -321,7 +324,7 @@ int rt_chunk_full(struct rt_tcb *t)
 
 uint64_t rt_ring_pos(const struct rt_tcb *t, uint64_t lp)
 {
-	return rt_chunk_desc(t)->first + (lp - t->chunk);
+	return rt_chunk_desc(t)->first + (lp - t->chunk) - ring_keyed(rt_chunk_desc(t));
 }
 
 /* A mark and n bytes that belong to it. There is room behind every position at which a copy leaves for the runtime

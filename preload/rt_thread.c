@@ -88,6 +88,7 @@ static struct rt_tcb *tcb_new(uint32_t proc)
 	t->th.tid = 0;
 	t->th.chunk = RING_NONE;
 	t->th.calling = 1; /* until it is in the program's code */
+	t->th.pt = t->th.pt_error = RING_PT_NONE;
 	t->th.uid = __atomic_add_fetch(&rt.ring->nuid, 1, __ATOMIC_RELAXED);
 	__atomic_add_fetch(&rt.ring->live, 1, __ATOMIC_RELAXED);
 	__atomic_add_fetch(&ring_proc(rt.ring, proc)->nlive, 1, __ATOMIC_RELAXED);
@@ -281,6 +282,7 @@ void rt_born(struct rt_tcb *t)
 	__atomic_store_n(&t->th.life, RING_THREAD_LIVE, __ATOMIC_RELEASE);
 	if (t->born)
 		new_process(t);
+	rt_pt_born(t);
 	rt_result(t, t->sv.gpr, 0);
 	log_start(t);
 	if (!t->born)

@@ -42,7 +42,43 @@ PY
 
 check mode-fast refused 'PTRACE_MODE=fast' PTRACE_MODE=fast
 check mode-unknown refused 'PTRACE_MODE=x' PTRACE_MODE=x
-check cf-pt refused 'PTRACE_CF=pt' PTRACE_CF=pt
+# Intel PT, with a PMU directory that is not there, and one of a PMU that the kernel does not have
+nopt() { # WANT ENV...: not started, one line that says WANT, status 126
+	want=$1; shift
+	env "$@" PTRACE_CF=pt LD_PRELOAD="$B/libptrace_rt.so" "$B/test/rt_prog" log >out 2>err
+	[ $? = 126 ] && [ "$(wc -l <err)" = 1 ] && grep -q "PTRACE_CF=pt: .*$want.*; not started" err && [ ! -s out ]
+}
+mkdir pmu pmu/format pmu/caps
+echo 4000000000 >pmu/type
+echo config:10 >pmu/format/tsc
+check pt-no-pmu nopt 'PT' PTRACE_PMU_DIR="$dir/none"
+check pt-no-run [ ! -e run.dir ]
+check pt-no-event nopt 'takes no events of a thread' PTRACE_PMU_DIR="$dir/pmu"
+check pt-no-event-run grep -q '"stop_reason": "unsupported"' run.dir/run.json
+rm -rf run.dir
+check ptw-no-pmu refused 'PTRACE_PTWRITE=1: needs Intel PT' PTRACE_PTWRITE=1 PTRACE_PMU_DIR="$dir/none"
+env PTRACE_LOG=info PTRACE_PMU_DIR="$dir/pmu" LD_PRELOAD="$B/libptrace_rt.so" "$B/test/rt_prog" log >out 2>err
+check pt-auto [ $? = 42 ]
+settled
+check pt-auto-says grep -q 'control flow: recorded by the copies: .*takes no events of a thread' err
+check pt-auto-json grep -q '"cf": "soft"' run.dir/run.json
+check pt-auto-why grep -q '"cf_reason": ".*takes no events of a thread' run.dir/run.json
+check pt-no-files [ -z "$(find run.dir -name 'pt-*' -o -name '*.text')" ]
+rm -rf run.dir
+echo x >pmu/type
+check pt-odd nopt 'makes no sense' PTRACE_PMU_DIR="$dir/pmu"
+record() { "$B/ptrace-record" "$@" "$B/test/rt_prog" log >/dev/null 2>&1; echo $?; }
+check pt-record-usage [ "$(record --cf x)" = 2 ]
+check pt-record [ "$(PTRACE_PMU_DIR="$dir/none" record --cf pt)" = 126 ]
+check pt-record-soft [ "$(record --cf soft)" = 42 ]
+rm -rf run.dir run.dir.old cache/ptrace
+check cf refused 'PTRACE_CF: unknown' PTRACE_CF=x
+check pt-aux refused 'PTRACE_PT_AUX' PTRACE_PT_AUX=1K
+check pt-ring refused 'PTRACE_PT_RING' PTRACE_PT_RING=x
+check pt-psb refused 'PTRACE_PT_PSB' PTRACE_PT_PSB=16
+check pt-mtc refused 'PTRACE_PT_MTC' PTRACE_PT_MTC=on
+check pt-cyc refused 'PTRACE_PT_CYC' PTRACE_PT_CYC=2
+check log refused 'PTRACE_LOG' PTRACE_LOG=all
 check ptwrite refused 'PTRACE_PTWRITE=1' PTRACE_PTWRITE=1
 check verify refused 'PTRACE_VERIFY=yes' PTRACE_VERIFY=yes
 check ring refused 'PTRACE_RING=1' PTRACE_RING=1

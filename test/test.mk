@@ -54,6 +54,11 @@ $(B)/test/unit_fill: test/unit_fill.c $(B)/obj/preload/collect_fill.o
 	@mkdir -p $(@D)
 	$(CC) $(filter-out -MMD -MP,$(CFLAGS_ALL)) -Ipreload $(LDFLAGS) -o $@ $^
 check-programs: $(B)/test/unit_lz $(B)/test/unit_fill
+# and how it takes Intel PT packets from buffers made up
+$(B)/test/unit_pt_collect: test/unit_pt_collect.c $(patsubst %,$(B)/obj/preload/collect_pt_%.o,file open pmu read why)
+	@mkdir -p $(@D)
+	$(CC) $(filter-out -MMD -MP,$(CFLAGS_ALL)) -Ipreload $(LDFLAGS) -o $@ $^ -lxxhash
+check-programs: $(B)/test/unit_pt_collect
 
 # runtime: every hook with a hand-made map; broken surroundings; libc's processes, threads, signals
 $(B)/test/rt_prog: test/rt_prog.c test/rt_prog.S

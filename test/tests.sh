@@ -12,6 +12,7 @@ run unit_lz "$b"/test/unit_lz
 run ptraw test/ptraw.sh "$b"
 run unit_ptenc "$b"/test/unit_ptenc
 run unit_fill "$b"/test/unit_fill
+run unit_pt_collect "$b"/test/unit_pt_collect
 run semtest "$b"/test/semtest
 run semtest_self "$b"/test/semtest --selftest
 run discover test/discover.sh "$b"/ptrace-analyze

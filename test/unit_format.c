@@ -248,6 +248,93 @@ static size_t read_log(const char *p, const uint8_t *want, size_t n, bool *clean
 	return good;
 }
 
+/* Keyframes: not of the stream, cuts behind them, found by their counter. Chunk 0 has none. */
+static void test_keys(void)
+{
+	enum { N = 1000, NCHUNK = 4, STACK = 40 };
+	static uint8_t raw[NCHUNK][N], with[sizeof(struct run_key) + STACK + N + sizeof(struct run_cut)];
+	static uint8_t file[NCHUNK * (N + 600)];
+	char *p = strdup(path("thread-6.log"));
+	const uint8_t *at = NULL, *end = NULL;
+	const struct run_key *k;
+	struct log_pause pause;
+	size_t size = 0;
+	uint64_t pos;
+	struct log *l;
+	bool ok = true;
+
+	for (uint32_t i = 0; i < NCHUNK; i++) {
+		struct run_key key = {.counter = i, .stack_size = STACK};
+		struct run_cut cut = {sizeof(key) + STACK + 10, 4};
+		struct run_chunk c;
+		size_t n = i ? sizeof(key) + STACK : 0;
+
+		for (int b = 0; b < N; b++)
+			raw[i][b] = (uint8_t)rnd();
+		memcpy(with, &key, sizeof(key));
+		memset(with + sizeof(key), (int)i, STACK);
+		memcpy(with + n, raw[i], N);
+		if (i == 2)
+			memcpy(with + n + N, &cut, sizeof(cut));
+		put_chunk(file + size, with, (uint32_t)(n + N + (i == 2 ? sizeof(cut) : 0)), i,
+			  (uint64_t)i * N, 0, i == NCHUNK - 1);
+		memcpy(&c, file + size, sizeof(c));
+		c.key = (uint32_t)n;
+		c.ncut = i == 2;
+		memcpy(file + size, &c, sizeof(c));
+		size += sizeof(c) + c.disk_size;
+	}
+	write_file(p, file, size);
+	l = log_open(p, 5, 6, 0, NULL);
+	for (size_t got = 0; got < NCHUNK * N; got++) {
+		if (log_need(l, &at, &end, 1)) {
+			ok &= *at++ == raw[got / N][got % N];
+		} else {
+			ok &= got == 2 * N + 14 && log_pause(l, &pause) && pause.pos == got &&
+			      pause.bytes == 4;
+			log_pass(l, &end);
+			got--;
+			if (!ok)
+				break;
+			continue;
+		}
+		k = log_key(l, &pos);
+		ok &= got < N ? !k
+			      : k && k->counter == got / N && pos == got / N * N &&
+					((const uint8_t *)(k + 1))[5] == got / N;
+	}
+	check(ok && !log_need(l, &at, &end, 1) && log_clean(l), "keyframes are not in the stream");
+	log_close(l);
+	for (uint32_t want = 0; want <= NCHUNK; want++) {
+		l = log_open(p, 5, 6, want & 1 ? LOG_MANY : 0, NULL);
+		ok = log_need(l, &at, &end, 10);
+		at += 7;
+		k = log_resync(l, want, &at, &end);
+		if (want == NCHUNK)
+			ok &= !k;
+		else
+			ok &= k && k->counter == (want ? want : 1) && log_pos(l, at) == k->counter * N &&
+			      log_need(l, &at, &end, 5) && !memcmp(at, raw[k->counter], 5);
+		check(ok, "to the keyframe with a counter");
+		log_close(l);
+	}
+	for (int bad = 0; bad < 2; bad++) { /* more than there is; not what the keyframe says */
+		struct run_chunk c;
+
+		memcpy(&c, file, sizeof(c));
+		c.key = bad ? sizeof(struct run_key) : N + 1;
+		memcpy(file, &c, sizeof(c));
+		memset(file + sizeof(c), 0xff, 250);
+		c.xxh3 = XXH3_64bits(file + sizeof(c), N);
+		memcpy(file, &c, sizeof(c));
+		write_file(p, file, size);
+		l = log_open(p, 5, 6, 0, NULL);
+		check(!log_need(l, &at, &end, 1) && log_why(l), "an impossible keyframe is damage");
+		log_close(l);
+	}
+	free(p);
+}
+
 /* Cuts: at a chunk's first byte, within, at its end. Reading pauses behind each one's bytes, what follows can be
  * looked at, and bytes that were read can be put back. */
 static void test_cuts(void)
@@ -520,6 +607,7 @@ int main(void)
 	test_trace();
 	test_log();
 	test_cuts();
+	test_keys();
 	test_text();
 	test_filter();
 	test_json();

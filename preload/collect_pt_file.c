@@ -1,0 +1,129 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * collect_pt_file.c - pt-TID.bin: what the hardware wrote for a thread, appended (include/run_pt.h)
+ *
+ * After a failed write the file is cut back to its last complete record.
+ */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/uio.h>
+#include <unistd.h>
+#include <xxhash.h>
+#include "collect_pt.h"
+
+static uint64_t tsc(void)
+{
+	uint32_t lo, hi;
+
+	__asm__ volatile("rdtsc" : "=a"(lo), "=d"(hi));
+	return (uint64_t)hi << 32 | lo;
+}
+
+/* one tid may name several threads of a process, one after the other */
+int pt_file_open(struct pt_file *f, int dir, uint32_t tid)
+{
+	char name[64];
+
+	memset(f, 0, sizeof(*f));
+	for (uint32_t again = 0;; again++) {
+		if (again)
+			snprintf(name, sizeof(name), "pt-%u.%u.bin", tid, again);
+		else
+			snprintf(name, sizeof(name), "pt-%u.bin", tid);
+		f->fd = openat(dir, name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+		if (f->fd >= 0 || errno != EEXIST)
+			break;
+	}
+	return f->error = f->fd < 0 ? errno : 0;
+}
+
+/* all of it or nothing */
+static int append(struct pt_file *f, struct iovec *v, int n)
+{
+	uint64_t at = f->at;
+
+	while (n && !f->error) {
+		ssize_t r = pwritev(f->fd, v, n, (off_t)at);
+
+		if (r < 0 && errno == EINTR)
+			continue;
+		if (r <= 0) {
+			f->error = r < 0 ? errno : EIO;
+			if (ftruncate(f->fd, (off_t)f->at))
+				f->error = errno;
+			break;
+		}
+		at += (uint64_t)r;
+		for (; n && (size_t)r >= v->iov_len; n--)
+			r -= (ssize_t)v++->iov_len;
+		if (n) {
+			v->iov_base = (char *)v->iov_base + r;
+			v->iov_len -= (size_t)r;
+		}
+	}
+	if (!f->error)
+		f->at = at;
+	return f->error ? -1 : 0;
+}
+
+void pt_file_info(struct pt_file *f, struct run_pt_info *info)
+{
+	struct iovec v = {info, sizeof(*info)};
+
+	info->magic = RUN_PT_MAGIC;
+	info->version = RUN_PT_VERSION;
+	info->size = sizeof(*info);
+	info->xxh3 = XXH3_64bits(info, offsetof(struct run_pt_info, xxh3));
+	append(f, &v, 1);
+	f->start = f->at;
+}
+
+static uint64_t hash2(const void *p, size_t n, const void *p2, size_t n2)
+{
+	static XXH3_state_t *x; /* only under pt.lock */
+
+	if (!n2)
+		return n ? XXH3_64bits(p, n) : 0;
+	if (!x)
+		x = XXH3_createState();
+	XXH3_64bits_reset(x);
+	XXH3_64bits_update(x, p, n);
+	XXH3_64bits_update(x, p2, n2);
+	return XXH3_64bits_digest(x);
+}
+
+static int put(struct pt_file *f, struct run_pt_rec *r, const void *p, size_t n, const void *p2, size_t n2)
+{
+	struct iovec v[3] = {{r, sizeof(*r)}, {(void *)p, n}, {(void *)p2, n2}};
+
+	r->magic = RUN_PT_REC_MAGIC;
+	r->size = (uint32_t)(n + n2);
+	r->tsc = tsc();
+	r->xxh3 = XXH3_64bits(r, offsetof(struct run_pt_rec, xxh3)) ^ hash2(p, n, p2, n2);
+	return append(f, v, n2 ? 3 : n ? 2 : 1);
+}
+
+int pt_file_data(struct pt_file *f, uint64_t offset, const void *p, size_t n, const void *p2, size_t n2,
+		 unsigned flags)
+{
+	struct run_pt_rec r = {.kind = RUN_PT_DATA, .flags = (uint16_t)flags, .offset = offset};
+
+	return put(f, &r, p, n, p2, n2);
+}
+
+int pt_file_note(struct pt_file *f, uint32_t kind, uint64_t value)
+{
+	struct run_pt_rec r = {.kind = (uint16_t)kind, .value = value};
+
+	return put(f, &r, NULL, 0, NULL, 0);
+}
+
+void pt_file_close(struct pt_file *f)
+{
+	if (f->fd >= 0)
+		close(f->fd);
+	f->fd = -1;
+}

@@ -1,0 +1,151 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * collect_pt_read.c - what is new in an event's AUX area, and what its ring says of it
+ *
+ *   AUX area   …──tail════════════════head──…    packets: taken up to head, tail given back
+ *   ring       …──tail─AUX──AUX──LOST─head──…    PERF_RECORD_AUX: offset, size, flags
+ *
+ * The kernel writes a stretch's AUX record before it moves aux_head over it (perf_aux_output_end in
+ * kernel/events/ring_buffer.c), so records are read after aux_head. The bytes are taken by aux_head and records alike:
+ * a record that the ring had no room for costs no bytes, only what it would have said of them (RUN_PT_RING_LOST).
+ *
+ * When the area has been full the kernel turns the event off (TRUNCATED): it must be enabled again, and what comes then
+ * is of use from its first PSB on.
+ */
+#include <string.h>
+#include "collect_pt.h"
+
+#define RECORD_MAX 65536 /* perf_event_header.size is 16 bits */
+
+static uint64_t acquire(const void *p)
+{
+	return __atomic_load_n((const uint64_t *)p, __ATOMIC_ACQUIRE);
+}
+
+static void release(void *p, uint64_t v)
+{
+	__atomic_store_n((uint64_t *)p, v, __ATOMIC_RELEASE);
+}
+
+static void ring_copy(const struct pt_area *a, uint64_t at, void *to, size_t n)
+{
+	const uint8_t *ring = (const uint8_t *)a->page + a->page->data_offset;
+	size_t off = at & (a->ring_size - 1), k = a->ring_size - off;
+
+	k = k < n ? k : n;
+	memcpy(to, ring + off, k);
+	memcpy((uint8_t *)to + k, ring, n - k);
+}
+
+/* the bytes up to `to` */
+static int take(struct pt_read *r, const struct pt_area *a, const struct pt_sink *s, uint64_t to,
+		unsigned flags)
+{
+	uint64_t n = to - r->offset, off = r->offset & (a->aux_size - 1), k = a->aux_size - off;
+	int err;
+
+	if (!n && !flags)
+		return 0;
+	k = k < n ? k : n;
+	if (r->gap)
+		flags |= RUN_PT_GAP;
+	err = s->data(s->arg, r->offset, a->aux + off, k, a->aux, n - k, flags);
+	r->gap = false;
+	r->offset = to;
+	return err;
+}
+
+/* PERF_RECORD_AUX behind its header (linux/perf_event.h) */
+struct aux_record {
+	uint64_t offset, size, flags;
+};
+
+static int aux(struct pt_read *r, const struct pt_area *a, const struct pt_sink *s,
+	       const struct aux_record *x)
+{
+	const unsigned known = RUN_PT_F_TRUNCATED | RUN_PT_F_PARTIAL | RUN_PT_F_COLLISION;
+	unsigned flags = (unsigned)x->flags & known;
+	uint64_t to = x->offset + x->size;
+	int err;
+
+	/* what was overwritten before it was taken, or makes no sense, is not data */
+	if (to < r->offset || to - r->offset > a->aux_size)
+		return 0;
+	if (x->offset > r->offset && take(r, a, s, x->offset, 0)) /* of a record that got lost */
+		return -1;
+	if (!flags)
+		return 0; /* goes with what follows it */
+	err = take(r, a, s, to, flags);
+	r->truncated += !!(flags & RUN_PT_F_TRUNCATED);
+	r->partial += !!(flags & RUN_PT_F_PARTIAL);
+	r->collision += !!(flags & RUN_PT_F_COLLISION);
+	if (flags & RUN_PT_F_TRUNCATED)
+		r->gap = r->again = true;
+	return err;
+}
+
+static int record(struct pt_read *r, const struct pt_area *a, const struct pt_sink *s, uint64_t at,
+		  const struct perf_event_header *h, uint64_t *end)
+{
+	struct aux_record x = {0, 0, 0};
+	uint64_t v[2] = {0, 0};
+	uint32_t id[2] = {0, 0};
+	size_t n = h->size - sizeof(*h);
+
+	at += sizeof(*h);
+	switch (h->type) {
+	case PERF_RECORD_AUX:
+		if (n < sizeof(x))
+			return 0;
+		ring_copy(a, at, &x, sizeof(x));
+		if (x.offset + x.size > *end && x.offset + x.size - r->offset <= a->aux_size)
+			*end = x.offset + x.size;
+		return aux(r, a, s, &x);
+	case PERF_RECORD_LOST: /* id, lost */
+		if (n < sizeof(v))
+			return 0;
+		ring_copy(a, at, v, sizeof(v));
+		r->lost += v[1];
+		return s->note(s->arg, RUN_PT_LOST, v[1]);
+	case PERF_RECORD_ITRACE_START: /* pid, tid */
+		if (n < sizeof(id))
+			return 0;
+		ring_copy(a, at, id, sizeof(id));
+		return s->note(s->arg, RUN_PT_ITRACE_START, (uint64_t)id[0] << 32 | id[1]);
+	default:
+		return 0;
+	}
+}
+
+bool pt_read(struct pt_read *r, const struct pt_area *a, const struct pt_sink *s)
+{
+	uint64_t end = acquire(&a->page->aux_head), head = acquire(&a->page->data_head),
+		 tail = a->page->data_tail;
+	uint64_t from = r->offset, first = tail;
+	bool ok = true, full;
+
+	if (head - tail > a->ring_size) { /* not by this kernel */
+		ok = !s->note(s->arg, RUN_PT_RING_LOST, 0);
+		tail = head;
+	}
+	while (ok && tail < head) {
+		struct perf_event_header h;
+
+		ring_copy(a, tail, &h, sizeof(h));
+		if (h.size < sizeof(h) || h.size > head - tail) {
+			ok = !s->note(s->arg, RUN_PT_RING_LOST, 0);
+			break;
+		}
+		ok = !record(r, a, s, tail, &h, &end);
+		tail += h.size;
+	}
+	if (ok && end - r->offset <= a->aux_size)
+		take(r, a, s, end, 0);
+	/* Without a word, where the record got lost: no event runs on with a full area */
+	full = r->offset - from >= a->aux_size - 4096 && !r->again;
+	if (full)
+		r->gap = r->again = true;
+	release(&a->page->aux_tail, r->offset);
+	release(&a->page->data_tail, head);
+	return r->offset != from || head != first;
+}

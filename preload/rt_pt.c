@@ -1,0 +1,301 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * rt_pt.c - Intel PT: is it there, a thread's first packets, keyframes
+ *
+ *   rt_pt_env()    settings
+ *   rt_pt_look()   is there a PMU? one open(2) where there is none, and all is as if this file were not there
+ *   rt_pt_open()   ptrace-collect tries (collect_pt.c), before the first module is looked at: its map depends on it
+ *   rt_pt_start()  the first thread, when all is in place; rt_pt_born(): every other, before its first instruction
+ *   rt_pt_key()    full chunk: what a walk needs that has lost its way, and a counter into the packets
+ *
+ * The event, its buffers and its descriptor are the collector's. A thread asks for it in ring_thread.pt and waits.
+ */
+#include <cpuid.h>
+#include "rt.h"
+#include "run_pt.h"
+
+extern const char __ehdr_start[]; /* the linker's: where this library was loaded */
+
+#define PMU_DIR "/sys/bus/event_source/devices/intel_pt"
+#define PATIENCE_MS 20000 /* the collector may be waiting for a disk */
+#define EXIT_NO_PT 126
+
+/* ---- settings ---- */
+
+static int bad(const char *name, const char *why)
+{
+	rt_say(name, ": ", why, "; running untraced");
+	return -1;
+}
+
+/* bytes, or with K or M: a power of two from lo to hi, rounded down */
+static int size_of(const char *name, uint64_t *to, uint64_t lo, uint64_t hi)
+{
+	const char *v = rt_env_get(name), *p = v;
+	uint64_t n = 0;
+
+	if (!v || !*v)
+		return 0;
+	for (; *p >= '0' && *p <= '9' && n < 1ull << 40; p++)
+		n = n * 10 + (uint64_t)(*p - '0');
+	if (*p == 'K' || *p == 'M')
+		n <<= *p++ == 'K' ? 10 : 20;
+	if (p == v || *p || n < lo || n > hi)
+		return bad(name,
+			   "use a number of bytes, or one with K or M, within the bounds in libptrace_rt(7)");
+	while (n & (n - 1))
+		n &= n - 1;
+	*to = n;
+	return 0;
+}
+
+/* an exponent; "off" where that is allowed */
+static int exponent(const char *name, int32_t *to, bool off)
+{
+	const char *v = rt_env_get(name), *p = v;
+	int32_t n = 0;
+
+	if (!v || !*v)
+		return 0;
+	if (off && rt_streq(v, "off")) {
+		*to = -1;
+		return 0;
+	}
+	for (; *p >= '0' && *p <= '9' && n < 100; p++)
+		n = n * 10 + (*p - '0');
+	if (p == v || *p || n > 15)
+		return bad(name, off ? "use a number from 0 to 15, or off" : "use a number from 0 to 15");
+	*to = n;
+	return 0;
+}
+
+int rt_pt_env(void)
+{
+	const char *v = rt_env_get("PTRACE_CF");
+	struct ring_pt *s = &rt.pt_set;
+
+	s->rt_base = (uint64_t)__ehdr_start;
+	s->counter_branch = (uint64_t)rt_pt_branch;
+	s->counter_ptw = (uint64_t)rt_pt_ptw;
+	rt.cf = RT_CF_AUTO;
+	if (v && rt_streq(v, "pt"))
+		rt.cf = RT_CF_PT;
+	else if (v && rt_streq(v, "soft"))
+		rt.cf = RT_CF_SOFT;
+	else if (v && *v && !rt_streq(v, "auto"))
+		return bad("PTRACE_CF", "unknown, use auto, pt or soft");
+	s->aux = 4ull << 20;
+	s->ring = 64ull << 10;
+	s->psb = 2;
+	s->mtc = 3;
+	v = rt_env_get("PTRACE_PT_CYC");
+	if (v && *v && !rt_streq(v, "0") && !rt_streq(v, "1"))
+		return bad("PTRACE_PT_CYC", "use 0 or 1");
+	s->cyc = v && rt_streq(v, "1");
+	v = rt_env_get("PTRACE_LOG");
+	if (v && *v && !rt_streq(v, "info"))
+		return bad("PTRACE_LOG", "unknown, use info");
+	rt.info = v && *v;
+	v = rt_env_get("PTRACE_PTWRITE");
+	if (v && *v && !rt_streq(v, "0") && !rt_streq(v, "1"))
+		return bad("PTRACE_PTWRITE", "use 0 or 1");
+	rt.ptwrite = v && rt_streq(v, "1");
+	if (size_of("PTRACE_PT_AUX", &s->aux, 64ull << 10, 1ull << 30) ||
+	    size_of("PTRACE_PT_RING", &s->ring, RT_PAGE, 64ull << 20) ||
+	    exponent("PTRACE_PT_PSB", &s->psb, false) || exponent("PTRACE_PT_MTC", &s->mtc, true))
+		return -1;
+	return 0;
+}
+
+/* ---- is it there? ---- */
+
+static void why(const char *a, const char *b)
+{
+	struct rt_str s = rt_str(rt.pt_set.why, sizeof(rt.pt_set.why));
+
+	rt_put(&s, a);
+	rt_put(&s, b);
+}
+
+/* The kernel has no intel_pt PMU: whose fault is it? CPUID.7.0:EBX[25] is Intel PT, CPUID.1:ECX[31] is set by
+ * hypervisors (SDM Vol. 2, CPUID) */
+static void why_no_pmu(const char *dir)
+{
+	uint32_t a, b = 0, c, d, max;
+	char vendor[13] = {0};
+	bool intel, has, guest;
+
+	__cpuid(0, max, b, c, d);
+	memcpy(vendor, &b, 4);
+	memcpy(vendor + 4, &d, 4);
+	memcpy(vendor + 8, &c, 4);
+	intel = rt_streq(vendor, "GenuineIntel");
+	__cpuid(1, a, b, c, d);
+	guest = c >> 31;
+	b = 0;
+	if (max >= 7)
+		__cpuid_count(7, 0, a, b, c, d);
+	has = b >> 25 & 1;
+	if (!intel)
+		why("this processor has no Intel PT: it is of ", vendor);
+	else if (!has && guest)
+		why("this virtual machine is not given Intel PT by its host", "");
+	else if (!has)
+		why("this processor has no Intel PT, or the firmware has turned it off", "");
+	else if (rt_err(rt_sc(__NR_access, "/sys/bus/event_source/devices", 0)))
+		why("there is no /sys/bus/event_source/devices: is /sys mounted, or hidden by a container?",
+		    "");
+	else
+		why("the processor has Intel PT, the kernel no PMU for it (CONFIG_PERF_EVENTS_INTEL_PT; "
+		    "kvm_intel.pt_mode=1 keeps it for guests): no ",
+		    dir);
+}
+
+static void say_why(void)
+{
+	if (rt.info)
+		rt_say("control flow: ", rt.pt ? "Intel PT" : "recorded by the copies", ": ",
+		       rt.ring ? rt.ring->pt.why : rt.pt_set.why);
+}
+
+/* PTRACE_CF=pt, and it cannot be: the program is not started at all. In an image that another of the run has
+ * executed that would change what the program does: it is traced without */
+int rt_pt_refuse(void)
+{
+	const char *text = rt.ring ? rt.ring->pt.why : rt.pt_set.why;
+
+	if (rt.ring && !rt.root) {
+		rt_say("PTRACE_CF=pt: ", text, "; this image is traced without Intel PT", NULL);
+		return 0;
+	}
+	rt_say("PTRACE_CF=pt: ", text, "; not started (PTRACE_CF=auto does without)", NULL);
+	rt.exit = EXIT_NO_PT;
+	return -1;
+}
+
+int rt_pt_look(void)
+{
+	const char *dir = rt_env_get("PTRACE_PMU_DIR");
+	char path[RT_PATH];
+
+	rt.pt_set.cf = RING_CF_SOFT;
+	if (rt.cf == RT_CF_SOFT) {
+		why("PTRACE_CF=soft", "");
+	} else {
+		dir = dir && *dir ? dir : PMU_DIR;
+		rt_dir_path(path, dir, "type");
+		if (!rt_err(rt_sc(__NR_access, path, 4))) {
+			rt.pt_set.cf = RING_CF_PT;
+			why("the intel_pt PMU", "");
+		} else {
+			why_no_pmu(dir);
+			if (rt.cf == RT_CF_PT)
+				return rt_pt_refuse();
+		}
+	}
+	if (rt.ptwrite && rt.pt_set.cf != RING_CF_PT)
+		return bad("PTRACE_PTWRITE=1: needs Intel PT", rt.pt_set.why);
+	if (rt.pt_set.cf != RING_CF_PT)
+		say_why();
+	return 0;
+}
+
+/* ---- asked for ---- */
+
+/* 0 or errno */
+static int ask(struct rt_tcb *t, uint32_t want)
+{
+	uint64_t t0 = rt_msec();
+	uint32_t now;
+
+	__atomic_store_n(&t->th.pt, want, __ATOMIC_RELEASE);
+	rt_ring_kick();
+	for (;;) {
+		now = __atomic_load_n(&t->th.pt, __ATOMIC_ACQUIRE);
+		if (now != want)
+			break;
+		if (rt_ring_dead() || rt_msec() - t0 > PATIENCE_MS)
+			__atomic_compare_exchange_n(&t->th.pt, &want, RING_PT_FAILED, false, __ATOMIC_ACQ_REL,
+						    __ATOMIC_ACQUIRE);
+		else
+			rt_futex_wait(&t->th.pt, want, 50);
+	}
+	return now == RING_PT_FAILED ? (int)(t->th.pt_error ? t->th.pt_error : ETIMEDOUT) : 0;
+}
+
+/* After this rt.pt tells. 0, or -1: the program must not run, or not traced; said */
+int rt_pt_open(void)
+{
+	struct ring_pt *s = &rt.ring->pt;
+
+	if (s->cf != RING_CF_PT)
+		return 0;
+	if (rt_ring_ready())
+		return -1;
+	rt.pt = !ask(rt.main, RING_PT_OPEN);
+	if (!rt.pt) {
+		s->cf = RING_CF_SOFT;
+		if (rt.cf == RT_CF_PT && rt_pt_refuse())
+			return -1;
+	}
+	if (rt.ptwrite) {
+		bad("PTRACE_PTWRITE=1",
+		    !rt.pt	 ? s->why
+		    : s->ptwrite ? "values through PTWRITE are not available in this version, use 0"
+				 : "the processor or its intel_pt PMU has no PTWRITE");
+		return -1;
+	}
+	say_why();
+	if (rt.pt)
+		rt.mapflags |= MAP_F_PT;
+	return 0;
+}
+
+/* 0 or -errno */
+int rt_pt_start(void)
+{
+	return rt.pt ? -ask(rt.main, RING_PT_START) : 0;
+}
+
+/* Without it t's control flow is not known; its pt file says so. Nothing can be done about it here. */
+void rt_pt_born(struct rt_tcb *t)
+{
+	t->key = 0;
+	if (rt.pt && !rt.stopped)
+		ask(t, RING_PT_START);
+}
+
+/* ---- keyframes ---- */
+
+/* Full chunk: t has the next one, and will go on at tcb.resume */
+void rt_pt_key(struct rt_tcb *t)
+{
+	struct run_key *k = (void *)t->t.lp;
+	struct rt_where w = {0, RUN_STOP_IN_HOOK, ~0u, 0, 0, 0};
+	struct ring_desc *d = rt_chunk_desc(t);
+	uint64_t n, gpr[16], rflags = rt_rflags(0x202, t->sv.flags);
+
+	memcpy(gpr, t->sv.gpr, sizeof(gpr));
+	rt_xlat(t, gpr, t->t.resume, &rflags, &w);
+	n = rt_stack_size(gpr[RSP]);
+	n = (n < RUN_KEY_STACK ? n : RUN_KEY_STACK) & ~7ull;
+	/* first: of who is killed in the midst of this nothing of it is taken for log */
+	d->key = (uint16_t)((sizeof(*k) + n) / 8);
+	__asm__ volatile("" ::: "memory");
+	memset(k, 0, sizeof(*k));
+	memcpy(k->gpr, gpr, sizeof(gpr));
+	k->counter = ++t->key;
+	k->modules = rt.nindex;
+	k->rip = w.rip;
+	k->rflags = rflags;
+	k->copy = t->t.resume;
+	rt_sc(__NR_arch_prctl, 0x1003 /* ARCH_GET_FS */, &k->fsbase);
+	k->expect = t->t.expect;
+	k->tsc = rt_tsc();
+	k->stack = gpr[RSP];
+	if (rt_copy_out(k + 1, k->stack, n))
+		memcpy(k + 1, (void *)k->stack, n);
+	k->stack_size = n;
+	__atomic_store_n(&t->t.lp, t->t.lp + sizeof(*k) + n, __ATOMIC_RELEASE);
+	rt_pt_counter(k->counter, rt.ring->pt.counter == RUN_PT_PTWRITE);
+}
