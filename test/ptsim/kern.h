@@ -53,7 +53,7 @@ struct event {
 	uint64_t cut; /* bytes that found no room */
 	bool full; /* the unit has stopped: RTIT_STATUS.Stopped */
 	bool ready; /* poll says POLLIN, once */
-	uint64_t id;
+	uint64_t id, insns;
 	struct pt_cpu cpu;
 	uint64_t until_ovf, ovf_left; /* instructions */
 	unsigned records, sessions;

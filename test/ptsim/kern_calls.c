@@ -72,6 +72,7 @@ static void drop(struct event *e)
 	event_out(e);
 	total_bytes += e->head;
 	total_cut += e->cut;
+	total_insns += e->insns;
 	total_ovf += e->cpu.n.ovf;
 	event_free(e);
 }
@@ -554,6 +555,8 @@ static void call_ends(struct task *t)
 
 void kern_retired(struct task *t, uint64_t ip)
 {
+	if (t->event)
+		t->event->insns++;
 	event_retired(t, ip);
 	truth_retired(t, ip);
 }
@@ -580,8 +583,6 @@ static void task_exit(struct task *t)
 	if (!e)
 		return;
 	event_out(e);
-	total_insns += t->insns;
-	t->insns = 0;
 	e->t = NULL;
 	t->event = NULL;
 }

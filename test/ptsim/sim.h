@@ -47,7 +47,7 @@ struct task {
 	bool pmi; /* the unit raises an interrupt */
 	struct event *event; /* of the fake PMU (kern.h) */
 	struct kcall *kcall; /* its system call that is answered by us */
-	uint64_t insns, until_irq;
+	uint64_t until_irq; /* instructions */
 	/* what it was resumed to do (sim_exec.c) */
 	bool running;
 	uint64_t run_ip; /* from here: a block, */
@@ -57,6 +57,7 @@ struct task {
 	bool lifted; /* our int3 on it is out */
 	bool fenced; /* an int3 is behind it, on this byte: */
 	uint8_t under;
+	bool stale_trap; /* a SIGTRAP of ours is yet to come, for what has been accounted for */
 	bool own_int3; /* it stopped at an int3 of the program */
 	bool restarts; /* its last system call may come once more: the kernel moves rip back then */
 	struct task *next;
@@ -81,7 +82,7 @@ void exec_stopped(struct task *t, enum stop_kind kind);
 /* Prepare it to go on from regs.rip; do what needs no running, unless as_is. What to resume it with. A thread without an
  * event just goes on, but for what it cannot run: an int3 of ours. */
 int exec_resume(struct task *t, bool as_is);
-/* What a SIGTRAP is: STOP_TRAP or STOP_SIGTRAP. */
+/* What a SIGTRAP is: STOP_TRAP, STOP_SIGTRAP, STOP_SIGNAL for one that comes late. */
 enum stop_kind exec_trap_kind(struct task *t);
 
 /* ptsim.c */

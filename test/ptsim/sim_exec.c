@@ -58,7 +58,6 @@ static bool retire(struct task *t, uint64_t ip)
 		interrupt(t, ip);
 	pt_cpu_between(t->cpu, ip);
 	pt_cpu_tick(t->cpu, 1);
-	t->insns++;
 	if (sim_retired)
 		sim_retired(t, ip);
 	return true;
@@ -106,8 +105,9 @@ static void ran_to(struct task *t, const struct block *b, uint64_t ip)
 		at += b->len[i];
 	}
 	if (at != ip)
-		fail("thread %d: stopped at %#lx, which is no instruction of the block at %#lx", t->pid, ip,
-		     b->start);
+		fail("thread %d: stopped at %#lx, which is no instruction of the block at %#lx, %u instructions in front of "
+		     "%#lx (%d)",
+		     t->pid, ip, b->start, b->n, b->end.ip, b->end.kind);
 }
 
 /* --- branches on a thread's registers ------------------------------------------------------------ */
@@ -396,7 +396,8 @@ static void stopped_step(struct task *t, enum stop_kind kind)
 	} else if (t->insn.kind == I_INT3) {
 		t->own_int3 = t->regs.rip != t->insn.ip;
 	} else if (t->regs.rip != t->insn.ip) {
-		stepped(t); /* and a signal came with it */
+		stepped(t); /* and something else is told first: the trap is yet to come */
+		t->stale_trap = true;
 	} else if (kind == STOP_ENTRY || (fenced && t->regs.rip != t->insn.ip)) {
 		fail("thread %d: an instruction at %#lx became a system call", t->pid, t->insn.ip);
 	}
@@ -438,6 +439,13 @@ static void stopped_block(struct task *t, enum stop_kind kind)
 		/* fall through */
 	case STOP_SIGNAL:
 	case STOP_FAULT:
+		if (rip - 1 == b->end.ip && mm_is_ours(t->mm, rip - 1)) {
+			/* at our int3, but something else is told first: the trap is yet to come */
+			ran_to(t, b, b->end.ip);
+			t->regs.rip = b->end.ip;
+			t->dirty = t->stale_trap = true;
+			break;
+		}
 		if (!(t->restarts && rip == t->run_ip - 2))
 			ran_to(t, b, rip);
 		break;
@@ -452,6 +460,10 @@ enum stop_kind exec_trap_kind(struct task *t)
 
 	if (ptrace(PTRACE_GETSIGINFO, t->pid, 0, &si) < 0 || si.si_code <= 0)
 		return STOP_SIGTRAP;
+	if (t->stale_trap) {
+		t->stale_trap = false;
+		return STOP_SIGNAL;
+	}
 	if (t->running && t->one && t->fenced)
 		return STOP_TRAP;
 	if (t->running && t->one)

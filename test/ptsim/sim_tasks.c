@@ -388,6 +388,25 @@ static void trapped(struct task *t)
 		t->inject = SIGTRAP;
 }
 
+/* A thread without an event is at an int3 of ours, and its SIGTRAP is yet to come. */
+static void rewind_trap(struct task *t)
+{
+	struct __ptrace_peeksiginfo_args which = {0, 0, 8};
+	siginfo_t si[8];
+	long n = 0;
+
+	if (t->running || !mm_is_ours(t->mm, t->regs.rip - 1))
+		return;
+	n = ptrace(PTRACE_PEEKSIGINFO, t->pid, &which, si);
+	for (long i = 0; i < n; i++) {
+		if (si[i].si_signo != SIGTRAP || si[i].si_code <= 0)
+			continue;
+		t->regs.rip--;
+		t->dirty = t->stale_trap = true;
+		return;
+	}
+}
+
 static bool is_stop(int sig)
 {
 	return sig == SIGSTOP || sig == SIGTSTP || sig == SIGTTIN || sig == SIGTTOU;
@@ -419,8 +438,10 @@ static void event(struct task *t, int ev, int sig)
 		sim_hooks->exit(t);
 		break;
 	case PTRACE_EVENT_STOP:
-		if (!t->in_call)
+		if (!t->in_call) {
+			rewind_trap(t);
 			exec_stopped(t, STOP_SIGNAL);
+		}
 		t->listening = is_stop(sig);
 		break;
 	}
