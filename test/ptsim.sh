@@ -30,13 +30,14 @@ check() {
 }
 
 sim block 0 --irq 0 -- "$t/pt_kinds"
-sim step 0 --irq 0 --step -- "$t/pt_kinds"
+sim step 0 --irq 0 --step --verify -- "$t/pt_kinds"
 for f in ips pt.bin; do
 	cmp -s "$d/block/$f" "$d/step/$f" || bad "blocks and steps differ in $f"
 done
 for want in 'retc=[1-9]' 'ptw=4' 'fup=[1-9]' 'tip=[1-9]' 'pgd=[1-9]'; do
 	grep -q "$want" "$d/block.err" || bad "kinds: no $want in $(cat "$d/block.err")"
 done
+grep -q "verified=[1-9][0-9][0-9]" "$d/step.err" || bad "no instruction was verified"
 check block
 check step
 

@@ -2,7 +2,7 @@
  *
  * compare.c - do the oracle and the tracer agree, record for record?
  *
- *	compare ORACLE.raw TRACE.raw --ranges FILE [--threads FILE] [--show-opaque N] [--prefix]
+ *	compare ORACLE.raw TRACE.raw --ranges FILE [--threads FILE] [--show-opaque N] [--prefix] [--lossy]
  *	compare --dump FILE.raw
  *
  * FILE lists the code the tracer traced, `START END NAME` in hex, END exclusive, as
@@ -11,7 +11,8 @@
  * of --threads has a line for each thread of ORACLE, in its order: that thread's number in TRACE.
  * Without it the first threads are compared. Records of further threads in TRACE are skipped and counted;
  * ORACLE may have none.
- * With --prefix, for traces that stop before the program does, TRACE may end early.
+ * With --prefix, for traces that stop before the program does, TRACE may end early. With --lossy, for traces with gaps,
+ * records may be missing anywhere: those that TRACE has must be in ORACLE, in the same order.
  *
  * Exit status: 0 equal (or a prefix), 1 diverged, 2 usage or input error.
  */
@@ -256,9 +257,29 @@ static void show_opaque(const struct trace *o, size_t top)
 		printf("opaque: %zu records at further pages\n", lost);
 }
 
+static bool prefix, lossy;
+
+/* A gap: on to the next record that is as t's. False, and where it was, when there is none. */
+static bool skip_lost(struct trace *o, uint32_t otid, const struct trace *t, size_t *opaque)
+{
+	size_t was = o->at;
+
+	if (!lossy || t->at == t->n)
+		return false;
+	while (o->at < o->n && !same(&o->rec[o->at], &t->rec[t->at])) {
+		o->at++;
+		skip_opaque(o, otid, opaque);
+	}
+	if (o->at == o->n) {
+		o->at = was;
+		return false;
+	}
+	return true;
+}
+
 /* One thread of each; false when they differ. Adds to the sums. */
-static bool compare_thread(struct trace *o, uint32_t otid, struct trace *t, uint32_t ttid, bool prefix,
-			   size_t *equal, size_t *opaque, bool *whole)
+static bool compare_thread(struct trace *o, uint32_t otid, struct trace *t, uint32_t ttid, size_t *equal,
+			   size_t *opaque, bool *whole)
 {
 	size_t same_here = 0;
 
@@ -266,9 +287,10 @@ static bool compare_thread(struct trace *o, uint32_t otid, struct trace *t, uint
 	for (;;) {
 		skip_opaque(o, otid, opaque);
 		skip_threads(t, ttid);
-		if (t->at == t->n && (o->at == o->n || prefix))
+		if (t->at == t->n && (o->at == o->n || prefix || lossy))
 			break;
-		if (o->at == o->n || t->at == t->n || !same(&o->rec[o->at], &t->rec[t->at])) {
+		if ((o->at == o->n || t->at == t->n || !same(&o->rec[o->at], &t->rec[t->at])) &&
+		    !skip_lost(o, otid, t, opaque)) {
 			printf("first divergence of thread %u after %zu equal records\n", otid, same_here);
 			print_context("oracle", o, true);
 			print_context("traced", t, false);
@@ -284,7 +306,7 @@ static bool compare_thread(struct trace *o, uint32_t otid, struct trace *t, uint
 	return true;
 }
 
-static int compare(struct trace *o, struct trace *t, size_t top, bool prefix)
+static int compare(struct trace *o, struct trace *t, size_t top)
 {
 	size_t opaque = 0, paired_o = 0, paired_t = 0, equal = 0, diverged = 0;
 	bool whole = true;
@@ -292,7 +314,7 @@ static int compare(struct trace *o, struct trace *t, size_t top, bool prefix)
 	for (uint32_t i = 0; i < npairs; i++) {
 		paired_o += count_thread(o, i);
 		paired_t += count_thread(t, pairs[i]);
-		diverged += !compare_thread(o, i, t, pairs[i], prefix, &equal, &opaque, &whole);
+		diverged += !compare_thread(o, i, t, pairs[i], &equal, &opaque, &whole);
 	}
 	if (paired_o != o->n) {
 		printf("%zu records of threads that have no counterpart in the trace\n", o->n - paired_o);
@@ -304,6 +326,8 @@ static int compare(struct trace *o, struct trace *t, size_t top, bool prefix)
 		printf("skipped %zu records of other threads\n", t->n - paired_t);
 	printf("compare: oracle=%zu traced=%zu equal=%zu opaque=%zu opaque_share=%.4f%% ", o->n, paired_t,
 	       equal, opaque, o->n ? 100.0 * opaque / o->n : 0.0);
+	if (lossy)
+		printf("lost=%zu ", o->n - opaque - equal);
 	if (npairs > 1)
 		printf("threads=%zu ", npairs);
 	printf("result=%s\n", diverged ? "diverged" : whole ? "equal" : "prefix");
@@ -328,7 +352,6 @@ int main(int argc, char **argv)
 {
 	const char *files[2] = {NULL, NULL}, *range_file = NULL, *pair_file = NULL;
 	size_t nfiles = 0, top = 0;
-	bool prefix = false;
 	struct trace o, t;
 
 	if (argc == 3 && !strcmp(argv[1], "--dump"))
@@ -342,6 +365,8 @@ int main(int argc, char **argv)
 			top = strtoul(argv[++i], NULL, 0);
 		else if (!strcmp(argv[i], "--prefix"))
 			prefix = true;
+		else if (!strcmp(argv[i], "--lossy"))
+			lossy = true;
 		else if (argv[i][0] != '-' && nfiles < 2)
 			files[nfiles++] = argv[i];
 		else
@@ -350,7 +375,7 @@ int main(int argc, char **argv)
 	if (nfiles != 2 || !range_file) {
 		fprintf(stderr, "usage: compare ORACLE.raw TRACE.raw --ranges FILE [--threads FILE] "
 				"[--show-opaque N] "
-				"[--prefix]\n"
+				"[--prefix] [--lossy]\n"
 				"       compare --dump FILE.raw\n");
 		return 2;
 	}
@@ -365,5 +390,5 @@ int main(int argc, char **argv)
 	}
 	trace_open(&o, files[0]);
 	trace_open(&t, files[1]);
-	return compare(&o, &t, top, prefix);
+	return compare(&o, &t, top);
 }

@@ -155,9 +155,10 @@ void alone_figures(double sec)
 	const struct pt_cpu *c = &out.cpu;
 
 	fprintf(stderr,
-		"ptsim: %lu instructions, %.2f s, %.0f a second; %lu bytes: psb=%lu tnt=%lu tip=%lu pge=%lu "
+		"ptsim: verified=%lu\nptsim: %lu instructions, %.2f s, %.0f a second; %lu bytes: psb=%lu "
+		"tnt=%lu tip=%lu pge=%lu "
 		"pgd=%lu "
 		"fup=%lu retc=%lu mtc=%lu cyc=%lu ptw=%lu ovf=%lu\n",
-		out.insns, sec, out.insns / sec, c->total, c->n.psb, c->n.tnt, c->n.tip, c->n.pge, c->n.pgd,
-		c->n.fup, c->n.retc, c->n.mtc, c->n.cyc, c->n.ptw, c->n.ovf);
+		sim_verified, out.insns, sec, out.insns / sec, c->total, c->n.psb, c->n.tnt, c->n.tip,
+		c->n.pge, c->n.pgd, c->n.fup, c->n.retc, c->n.mtc, c->n.cyc, c->n.ptw, c->n.ovf);
 }

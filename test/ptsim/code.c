@@ -12,6 +12,7 @@
 #include <sys/ptrace.h>
 #include <sys/uio.h>
 
+#include "emu.h"
 #include "sim.h"
 
 #define PAGE 4096ull
@@ -20,8 +21,6 @@
 
 bool code_step;
 void (*sim_page)(uint64_t addr, const uint8_t *bytes, size_t n);
-
-bool insn_decode(struct insn *in, uint64_t ip, const uint8_t *bytes, size_t n);
 
 struct page {
 	uint64_t addr;
@@ -85,6 +84,7 @@ struct mm *mm_hold(struct mm *m)
 static void block_free(struct block *b)
 {
 	free(b->len);
+	free(b->emu);
 	free(b);
 }
 
@@ -255,6 +255,11 @@ static bool place(struct mm *m, pid_t pid, uint64_t ip)
 	return true;
 }
 
+bool mm_alone(struct mm *m)
+{
+	return m->users == 1;
+}
+
 bool mm_is_ours(struct mm *m, uint64_t ip)
 {
 	struct page *p = known(m, ip);
@@ -331,6 +336,15 @@ static struct block *find(struct mm *m, pid_t pid, uint64_t ip)
 	}
 	b->len = xcalloc(b->n + 1, sizeof(*b->len));
 	memcpy(b->len, len, b->n * sizeof(*len));
+	b->emu = xcalloc(b->n + 1, sizeof(*b->emu));
+	for (uint32_t i = 0; i <= b->n; ip += len[i++]) {
+		uint8_t bytes[15];
+
+		if (!emu_decode(&b->emu[i], ip, bytes, fetch(m, pid, ip, bytes, sizeof(bytes))))
+			b->emu[i].op = E_NONE;
+		if (i == b->n)
+			break;
+	}
 	return b;
 }
 

@@ -53,11 +53,14 @@ struct insn {
 	struct operand op;
 };
 
+struct emu;
+
 struct block {
 	uint64_t start;
 	struct insn end; /* end.ip == start: nothing in front of it */
 	uint32_t n; /* instructions in front of end */
 	uint16_t *len; /* their lengths */
+	struct emu *emu; /* what they do, where they are simple (emu.h) */
 	bool watch; /* code that may change or that cannot have an int3: end alone, n = 0, one step */
 	struct block *next; /* hash chain */
 };
@@ -74,6 +77,8 @@ const struct block *mm_block(struct mm *m, pid_t pid, uint64_t ip);
 bool mm_insn(struct mm *m, pid_t pid, uint64_t ip, struct insn *in);
 /* Is there an int3 of ours? */
 bool mm_is_ours(struct mm *m, uint64_t ip);
+/* Nobody else runs in it. */
+bool mm_alone(struct mm *m);
 /* The instruction under it, else NULL */
 bool mm_under(struct mm *m, pid_t pid, uint64_t ip, struct insn *in);
 /* Code in [lo, hi) may change now: its int3s are taken out, what is known of it is forgotten. */
@@ -86,6 +91,11 @@ void mm_lift(struct mm *m, pid_t pid, uint64_t ip);
 void mm_put_back(struct mm *m, pid_t pid, uint64_t ip);
 /* No int3s at all: everything is watched. */
 extern bool code_step;
+
+/* insn.c */
+bool insn_decode(struct insn *in, uint64_t ip, const uint8_t *bytes, size_t n);
+/* A memory operand, as Zydis has it (ZydisDecodedOperand); behind: the next instruction's address */
+void insn_operand(struct operand *op, bool addr32, const void *zydis_operand, uint64_t behind);
 
 bool mem_read(pid_t pid, uint64_t addr, void *buf, size_t n);
 bool mem_write(pid_t pid, uint64_t addr, const void *buf, size_t n);

@@ -14,23 +14,29 @@ static uint8_t gpr(ZydisRegister r)
 	return r == ZYDIS_REGISTER_NONE ? 0xff : (uint8_t)ZydisRegisterGetId(r);
 }
 
+void insn_operand(struct operand *op, bool addr32, const void *zydis_operand, uint64_t behind)
+{
+	const ZydisDecodedOperand *o = zydis_operand;
+
+	op->mem = true;
+	op->addr32 = addr32;
+	op->disp = o->mem.disp.has_displacement ? o->mem.disp.value : 0;
+	op->index = gpr(o->mem.index);
+	op->scale = o->mem.scale;
+	op->base = 0xff;
+	if (o->mem.base == ZYDIS_REGISTER_RIP || o->mem.base == ZYDIS_REGISTER_EIP)
+		op->disp += (int64_t)behind;
+	else
+		op->base = gpr(o->mem.base);
+	op->seg = o->mem.segment == ZYDIS_REGISTER_FS ? 1 : o->mem.segment == ZYDIS_REGISTER_GS ? 2 : 0;
+}
+
 static void operand(struct insn *in, const ZydisDecodedInstruction *zi, const ZydisDecodedOperand *o)
 {
-	if (o->type == ZYDIS_OPERAND_TYPE_REGISTER) {
+	if (o->type == ZYDIS_OPERAND_TYPE_REGISTER)
 		in->op.reg = gpr(o->reg.value);
-		return;
-	}
-	in->op.mem = true;
-	in->op.addr32 = zi->address_width == 32;
-	in->op.disp = o->mem.disp.has_displacement ? o->mem.disp.value : 0;
-	in->op.index = gpr(o->mem.index);
-	in->op.scale = o->mem.scale;
-	in->op.base = 0xff;
-	if (o->mem.base == ZYDIS_REGISTER_RIP || o->mem.base == ZYDIS_REGISTER_EIP)
-		in->op.disp += (int64_t)(in->ip + in->len);
 	else
-		in->op.base = gpr(o->mem.base);
-	in->op.seg = o->mem.segment == ZYDIS_REGISTER_FS ? 1 : o->mem.segment == ZYDIS_REGISTER_GS ? 2 : 0;
+		insn_operand(&in->op, zi->address_width == 32, o, in->ip + in->len);
 }
 
 /* near branches: ops[0] is where they go */

@@ -74,6 +74,7 @@ static const char usage_text[] =
 	"  --kernel       answer perf_event_open of the PMU in $PTRACE_PMU_DIR\n"
 	"  -E NAME=VAL    set a variable in the program's environment (repeatable)\n"
 	"  --step         single-step everything: slower, no int3 in the program's code\n"
+	"  --verify       with --step: compare what the simulator would make of simple instructions\n"
 	"  --irq N        an interrupt every N instructions on average (2000; 0: none)\n"
 	"  --seed N       of what is random\n"
 	"  -v             figures on stderr\n"
@@ -109,6 +110,7 @@ static uint64_t number(const char *s)
 enum {
 	O_STEP = 256,
 	O_KERNEL,
+	O_VERIFY,
 	O_IRQ,
 	O_SEED,
 	O_PSB,
@@ -129,6 +131,7 @@ enum {
 
 static const struct option longs[] = {
 	{"step", no_argument, NULL, O_STEP},
+	{"verify", no_argument, NULL, O_VERIFY},
 	{"kernel", no_argument, NULL, O_KERNEL},
 	{"irq", required_argument, NULL, O_IRQ},
 	{"seed", required_argument, NULL, O_SEED},
@@ -251,6 +254,9 @@ static void parse(int argc, char **argv)
 			break;
 		case O_STEP:
 			code_step = true;
+			break;
+		case O_VERIFY:
+			sim_verify = true;
 			break;
 		case O_KERNEL:
 			opt.kernel = true;

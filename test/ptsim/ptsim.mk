@@ -2,7 +2,7 @@
 # The Intel PT simulator. Included by the top Makefile.
 PTSIM_CFLAGS := -std=gnu11 -O2 -g -Wall -Wextra -Wshadow -Werror -Iinclude
 PTSIM_SRC := $(addprefix test/ptsim/,ptsim.c alone.c truth.c kern_pmu.c kern_event.c kern_calls.c sim_tasks.c sim_exec.c \
-	code.c insn.c pt_cpu.c pt_enc.c) test/oracle/tracee.c
+	code.c insn.c emu.c pt_cpu.c pt_enc.c) test/oracle/tracee.c
 
 $(B)/test/ptsim: $(PTSIM_SRC) $(wildcard test/ptsim/*.h) test/oracle/tracee.h
 	@mkdir -p $(@D)

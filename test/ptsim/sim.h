@@ -57,6 +57,7 @@ struct task {
 	bool lifted; /* our int3 on it is out */
 	bool fenced; /* an int3 is behind it, on this byte: */
 	uint8_t under;
+	bool ahead; /* it stopped for us alone: branches and simple instructions can be done here */
 	bool stale_trap; /* a SIGTRAP of ours is yet to come, for what has been accounted for */
 	bool own_int3; /* it stopped at an int3 of the program */
 	bool restarts; /* its last system call may come once more: the kernel moves rip back then */
@@ -69,6 +70,9 @@ struct task {
 extern void (*sim_retired)(struct task *t, uint64_t ip);
 /* Options: an interrupt every so many instructions on average, 0: none; the seed */
 extern uint64_t sim_irq, sim_seed;
+/* --verify: what emu.c makes of each stepped instruction is compared with what the processor does; how often */
+extern bool sim_verify;
+extern uint64_t sim_verified;
 
 /* t has stopped, regs are read: account for what it executed since it was resumed. kind: how it stopped. */
 enum stop_kind {

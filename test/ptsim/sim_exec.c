@@ -18,15 +18,17 @@
 #include <string.h>
 #include <sys/ptrace.h>
 
+#include "emu.h"
 #include "sim.h"
 #include "sim_tasks.h"
 
-#define SPINS 200 /* branches done in a row before the thread is let run: it may have signals waiting */
+#define SPINS                                                                                                \
+	2000 /* instructions and branches done in a row before the thread is let run: it may have signals waiting */
 #define FLAG_TF 0x100ull
 #define KERNEL_CYCLES 500 /* an interrupt takes so long */
 
 void (*sim_retired)(struct task *t, uint64_t ip);
-uint64_t sim_irq, sim_seed = 1;
+uint64_t sim_irq, sim_seed = 1, sim_verified;
 
 /* --- what retires ------------------------------------------------------------------------------- */
 
@@ -105,50 +107,20 @@ static void ran_to(struct task *t, const struct block *b, uint64_t ip)
 		at += b->len[i];
 	}
 	if (at != ip)
-		fail("thread %d: stopped at %#lx, which is no instruction of the block at %#lx, %u instructions in front of "
+		fail("thread %d: stopped at %#lx, which is no instruction of the block at %#lx, %u "
+		     "instructions in front of "
 		     "%#lx (%d)",
 		     t->pid, ip, b->start, b->n, b->end.ip, b->end.kind);
 }
 
 /* --- branches on a thread's registers ------------------------------------------------------------ */
 
-static uint64_t *gpr(struct user_regs_struct *r, unsigned n)
-{
-	typedef unsigned long long ull;
-	ull *at[16] = {&r->rax, &r->rcx, &r->rdx, &r->rbx, &r->rsp, &r->rbp, &r->rsi, &r->rdi,
-		       &r->r8,	&r->r9,	 &r->r10, &r->r11, &r->r12, &r->r13, &r->r14, &r->r15};
-
-	return (uint64_t *)at[n & 15];
-}
-
-/* Condition codes, SDM volume 1, appendix B: o b z be s p l le, bit 0 inverts */
-static bool condition(unsigned cc, uint64_t fl)
-{
-	bool cf = fl & 1, pf = fl >> 2 & 1, zf = fl >> 6 & 1, sf = fl >> 7 & 1, of = fl >> 11 & 1;
-	bool v[8] = {of, cf, zf, cf || zf, sf, pf, sf != of, zf || sf != of};
-
-	return v[cc >> 1 & 7] != (cc & 1);
-}
-
-static uint64_t address(struct user_regs_struct *r, const struct operand *o)
-{
-	uint64_t a = (uint64_t)o->disp;
-
-	if (o->base != 0xff)
-		a += *gpr(r, o->base);
-	if (o->index != 0xff)
-		a += *gpr(r, o->index) * o->scale;
-	if (o->addr32)
-		a = (uint32_t)a;
-	return a + (o->seg == 1 ? r->fs_base : o->seg == 2 ? r->gs_base : 0);
-}
-
 static bool value(struct task *t, const struct operand *o, uint64_t *v, unsigned size)
 {
 	*v = 0;
 	if (!o->mem)
-		*v = *gpr(&t->regs, o->reg);
-	else if (!mem_read(t->pid, address(&t->regs, o), v, size))
+		*v = *emu_gpr(&t->regs, o->reg);
+	else if (!mem_read(t->pid, emu_address(&t->regs, o), v, size))
 		return false;
 	if (size == 4)
 		*v = (uint32_t)*v;
@@ -185,7 +157,7 @@ static bool emulate(struct task *t, const struct insn *in, bool *taken, uint64_t
 		return false;
 	switch (in->kind) {
 	case I_JCC:
-		*taken = condition(in->sub, r->eflags);
+		*taken = emu_condition(in->sub, r->eflags);
 		*next = *taken ? in->target : behind;
 		break;
 	case I_LOOP:
@@ -259,9 +231,56 @@ static bool at_end(struct task *t, const struct insn *in)
 	return true;
 }
 
+bool sim_verify;
+
+static struct {
+	pid_t pid; /* whose instruction it is; 0: nothing to be checked */
+	struct emu e;
+	struct user_regs_struct regs;
+	struct emu_write write;
+} would;
+
+static void verify_begins(struct task *t, const struct insn *in)
+{
+	uint8_t bytes[15];
+
+	would.pid = 0;
+	if (!sim_verify || !mem_read(t->pid, in->ip, bytes, in->len) ||
+	    !emu_decode(&would.e, in->ip, bytes, in->len))
+		return;
+	would.regs = t->regs;
+	emu_write = (struct emu_write){.dry = true};
+	if (emu_do(&would.e, t->pid, &would.regs))
+		would.pid = t->pid;
+	would.write = emu_write;
+	emu_write.dry = false;
+}
+
+static void verify_ends(struct task *t)
+{
+	uint64_t flags = emu_flags(&would.e, &t->before), mask = would.e.op == E_NOP ? 0 : flags, v = 0;
+	const struct emu_write *w = &would.write;
+
+	if (would.pid != t->pid)
+		return;
+	would.pid = 0;
+	would.regs.rip = t->regs.rip;
+	if ((would.regs.eflags ^ t->regs.eflags) & mask)
+		fail("verify: flags behind %#lx are %#llx, not %#llx", t->insn.ip, t->regs.eflags,
+		     would.regs.eflags);
+	for (unsigned i = 0; i < 16; i++)
+		if (*emu_gpr(&would.regs, i) != *emu_gpr(&t->regs, i))
+			fail("verify: register %u behind %#lx is %#lx, not %#lx", i, t->insn.ip,
+			     *emu_gpr(&t->regs, i), *emu_gpr(&would.regs, i));
+	if (w->made && (!mem_read(t->pid, w->addr, &v, w->size) || memcmp(&v, &w->value, w->size)))
+		fail("verify: %#lx wrote %#lx to %#lx, not %#lx", t->insn.ip, v, w->addr, w->value);
+	sim_verified++;
+}
+
 /* One instruction natively, with nothing of ours in the way. */
 static int step(struct task *t, const struct insn *in)
 {
+	verify_begins(t, in);
 	t->one = true;
 	t->insn = *in;
 	t->before = t->regs;
@@ -291,24 +310,51 @@ static int resume_free(struct task *t)
 	return step(t, &in);
 }
 
+/* Instructions of the block that are simple, up to the first that is not. */
+static unsigned simple(struct task *t, const struct block *b)
+{
+	uint32_t i;
+
+	/* loads and stores of a thread that is not alone are to be what its processor makes of them */
+	if (code_step || !mm_alone(t->mm))
+		return 0;
+	for (i = 0; i < b->n && emu_do(&b->emu[i], t->pid, &t->regs); i++) {
+		retire(t, t->regs.rip);
+		t->regs.rip += b->len[i];
+		t->dirty = true;
+	}
+	return i;
+}
+
 int exec_resume(struct task *t, bool as_is)
 {
 	t->own_int3 = false;
 	if (!t->cpu)
 		return resume_free(t);
 	t->running = true;
-	for (int spins = 0;; spins++) {
+	for (unsigned done = 0;; done++) {
 		const struct block *b = mm_block(t->mm, t->pid, t->regs.rip);
+		/* what comes out of the kernel first gets the signals that wait for it there */
+		bool natively = as_is || !t->ahead || done >= SPINS;
 
 		t->run_ip = t->regs.rip;
-		if (b->n)
+		if (b->n && !natively)
+			done += simple(t, b);
+		if (!t->cpu) { /* the unit has stopped on the way */
+			t->running = false;
+			return resume_free(t);
+		}
+		if (b->n && t->regs.rip == b->start)
 			return PTRACE_SYSCALL;
-		if (!as_is && spins < SPINS && at_end(t, &b->end))
+		if (t->regs.rip != b->end.ip)
+			continue; /* the rest of it */
+		t->run_ip = t->regs.rip;
+		if ((!natively || (b->watch && b->end.kind == I_PTWRITE)) && at_end(t, &b->end))
 			continue;
 		if (b->end.kind == I_SYSCALL)
 			return PTRACE_SYSCALL;
-		if (as_is || spins >= SPINS) /* signals first: at an int3 of ours it stops at once */
-			return b->watch ? step(t, &b->end) : PTRACE_SYSCALL;
+		if (natively && !b->watch)
+			return PTRACE_SYSCALL; /* stops at our int3 at once */
 		return step(t, &b->end);
 	}
 }
@@ -356,7 +402,7 @@ static void stepped(struct task *t)
 		return; /* an iteration of a rep */
 	if (is_branch(in)) {
 		bool taken =
-			in->kind == I_LOOP ? loops(&t->before, in) : condition(in->sub, t->before.eflags);
+			in->kind == I_LOOP ? loops(&t->before, in) : emu_condition(in->sub, t->before.eflags);
 
 		if (in->kind == I_JCC || in->kind == I_LOOP) {
 			if (rip != (taken ? in->target : behind))
@@ -366,6 +412,8 @@ static void stepped(struct task *t)
 			branch(t, in, taken, rip);
 		return;
 	}
+	if (rip == behind)
+		verify_ends(t);
 	if (t->cpu)
 		retire(t, in->ip);
 	if (rip != behind) {
@@ -476,6 +524,7 @@ enum stop_kind exec_trap_kind(struct task *t)
 
 void exec_stopped(struct task *t, enum stop_kind kind)
 {
+	t->ahead = kind == STOP_TRAP;
 	if (!t->running) {
 		if (kind == STOP_TRAP) { /* a thread without an event, at an int3 of ours */
 			t->regs.rip--;
