@@ -10,7 +10,8 @@
  * that is looked at after a call is what the kernel left there.
  *
  * A range may have more bytes than the kernel wrote (a structure it filled in part, a set of descriptors),
- * never fewer, and all of it can be read. What is none of a call's results is not here:
+ * never fewer, and all of it can be read (in a write-only mapping by plain loads, not by the kernel). What is none of a
+ * call's results is not here:
  *
  *   - signal frames, and what the kernel writes when the last thread ends (set_tid_address, robust lists);
  *   - the rseq area, in which the kernel changes cpu_id and node_id whenever it moves the thread;

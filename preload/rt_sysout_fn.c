@@ -36,6 +36,7 @@ static void futex(struct so *s)
 	}
 }
 
+/* The descriptor is stored before the last that can fail. */
 static void clone3(struct so *s)
 {
 	uint64_t a[4]; /* struct clone_args: flags, pidfd, child_tid, parent_tid */
@@ -78,12 +79,11 @@ void so_fn(struct so *s)
 		futex(s);
 		break;
 	case __NR_clone:
-		if (s->ret >= 0 && (a[0] & (CLONE_PIDFD | CLONE_PARENT_SETTID)))
+		if (a[0] & (CLONE_PIDFD | CLONE_PARENT_SETTID))
 			so_add(s, a[2], 4);
 		break;
 	case __NR_clone3:
-		if (s->ret >= 0)
-			clone3(s);
+		clone3(s);
 		break;
 	case __NR_name_to_handle_at:
 		handle(s);

@@ -145,9 +145,11 @@ static const struct {
 	{0x890b, 0} /* SIOCADDRT */,
 	{0x890c, 0} /* SIOCDELRT */,
 	{0x894b, 4} /* SIOCOUTQNSD */,
+	{0x894c, 0} /* SIOCGSKNS */,
 	{0x8953, 0} /* SIOCDARP */,
 	{0x8954, 68} /* SIOCGARP */,
 	{0x8955, 0} /* SIOCSARP */,
+	{0x89e0, 0} /* SIOCUNIXFILE */,
 };
 
 /* drivers/net and net/core/dev_ioctl.c: struct ifreq, of 40 bytes, its union without a pointer */
@@ -164,7 +166,8 @@ static bool ifreq(uint32_t req)
 static bool kept(uint32_t req)
 {
 	switch (TYPE(req)) {
-	case 'T': /* tty, pty */
+	case '!': /* seccomp */
+	case 'T': /* tty, pty, tun */
 	case 0x12: /* block devices */
 	case 'E': /* input devices */
 	case 'H': /* hidraw */
@@ -176,6 +179,8 @@ static bool kept(uint32_t req)
 	case 0xb7: /* name spaces */
 	case '$': /* perf_event: those that are not below */
 		return req != 0xc008240a; /* PERF_EVENT_IOC_QUERY_BPF: an array behind it */
+	case 0xff: /* pidfd */
+		return NR(req) <= 11;
 	case 'p': /* real time clock */
 		return NR(req) <= 0x20;
 	case 'X': /* XFS and what others took from it: freeze, trim, attributes, space */
@@ -191,6 +196,37 @@ static bool kept(uint32_t req)
 	return false;
 }
 
+/* net/ethtool/ioctl.c: the commands that programs ask for, by number; what is written where the command was */
+static bool ethtool(struct so *s, uint64_t p)
+{
+	static const uint16_t get[][2] = {
+		{0x01, 44} /* GSET */,
+		{0x03, 196} /* GDRVINFO */,
+		{0x0a, 8} /* GLINK */,
+		{0x0e, 92} /* GCOALESCE */,
+		{0x10, 36} /* GRINGPARAM */,
+		{0x12, 16} /* GPAUSEPARAM */,
+		{0x14, 8} /* GRXCSUM */,
+		{0x16, 8} /* GTXCSUM */,
+		{0x18, 8} /* GSG */,
+		{0x1e, 8} /* GTSO */,
+		{0x20, 44} /* GPERMADDR */,
+		{0x23, 8} /* GGSO */,
+		{0x25, 8} /* GFLAGS */,
+		{0x2b, 8} /* GGRO */,
+		{0x41, 44} /* GET_TS_INFO */,
+		{0x4c, 1572} /* GLINKSETTINGS: 48 and three masks of at most 127 words */,
+	};
+	uint32_t cmd = so_u32(p);
+
+	for (uint32_t i = 0; i < sizeof(get) / sizeof(get[0]); i++)
+		if (get[i][0] == cmd) {
+			so_loose(s, p, get[i][1]);
+			return true;
+		}
+	return false;
+}
+
 /* Structures with an array behind them, or somewhere else; true: it was one */
 static bool odd(struct so *s, uint32_t req, uint64_t p)
 {
@@ -200,6 +236,18 @@ static bool odd(struct so *s, uint32_t req, uint64_t p)
 	case 0x8912: /* SIOCGIFCONF: struct ifconf */
 		so_loose(s, s->before->ptr[0], so_u32(p));
 		so_add(s, p, 16);
+		return true;
+	case 0x8946: /* SIOCETHTOOL: ifr_data */
+		if (!ethtool(s, so_u64(p + 16)))
+			return false;
+		so_add(s, p, 40);
+		return true;
+	case 0x400454ca: /* TUNSETIFF: struct ifreq, with the name that it got */
+	case 0x800454d2: /* TUNGETIFF */
+		so_loose(s, p, 40);
+		return true;
+	case 0x541c: /* TIOCLINUX */
+		so_loose(s, p, 8);
 		return true;
 	case 0xc020660b: /* FS_IOC_FIEMAP: fm_mapped_extents */
 		so_loose(s, p, 32 + so_min(so_u32(p + 20), so_u32(p + 24)) * 56);

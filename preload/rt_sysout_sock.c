@@ -7,6 +7,7 @@
  */
 #include "rt_sysout_in.h"
 #include "rt_sysout_nr.h"
+#include <linux/errno.h>
 
 enum { NIOV = 16, MAX_IOV = 1024 };
 
@@ -194,6 +195,11 @@ void so_sock(struct so *s)
 		so_iov(s, a[3], a[4], ret);
 		break;
 	case __NR_recvfrom:
+		if (s->ret < 0 && !s->fault) {
+			if (s->ret == -EINVAL) /* of the address's length: after the data */
+				so_loose(s, a[1], a[2]);
+			break;
+		}
 		so_add(s, a[1], so_min(ret, a[2])); /* MSG_TRUNC: more than there is room for */
 		so_rest(s, a[1], so_min(ret, a[2]), a[2]);
 		name(s, a[4], a[5]);

@@ -32,7 +32,7 @@ static struct area *add(struct area **a, size_t *n, size_t *cap, uint64_t lo, ui
 		if (!*a)
 			die("realloc");
 	}
-	(*a)[*n] = (struct area){lo, hi, false, false, 0};
+	(*a)[*n] = (struct area){.lo = lo, .hi = hi};
 	return &(*a)[(*n)++];
 }
 
@@ -81,9 +81,10 @@ void snap_maps(struct snap *s, pid_t pid)
 
 		if (sscanf(line, "%lx-%lx %7s %*x %*x:%*x %lu", &lo, &hi, prot, &ino) != 4)
 			continue;
-		if (prot[0] == 'r' && prot[1] == 'w') {
+		if (prot[1] == 'w') {
 			struct area *a = add(&s->map, &s->nmap, &s->cap_map, lo, hi);
 
+			a->blind = prot[0] != 'r';
 			a->shared = prot[3] == 's';
 			a->zero = prot[3] == 'p' && !ino;
 		}
@@ -147,9 +148,9 @@ void snap_take(struct snap *s, size_t budget, const struct near *n)
 	s->nrun = s->nbytes = 0;
 	s->near = NULL;
 	for (size_t i = 0; i < s->nmap; i++)
-		if (s->map[i].zero)
+		if (s->map[i].zero && !s->map[i].blind)
 			populated(s, s->map[i].lo, s->map[i].hi);
-		else
+		else if (!s->map[i].blind)
 			add_run(s, s->map[i].lo, s->map[i].hi);
 	if (n && s->nbytes > budget)
 		only_near(s, n);

@@ -13,6 +13,7 @@
 struct area { /* a mapping, or part of one, page by page */
 	uint64_t lo, hi;
 	bool shared; /* with other processes, perhaps */
+	bool blind; /* may be written, not read: not in snapshots */
 	bool zero; /* pages of it that are not in a snapshot are zero */
 	size_t at; /* of its contents in the snapshot's bytes */
 };

@@ -354,7 +354,7 @@ void signals(void)
 	struct itimerval soon = {{0, 20000}, {0, 3000}}, never = {{0, 0}, {0, 0}};
 
 	sigaction(SIGALRM, &sa, NULL);
-	for (int i = 0; i < 6; i++) {
+	for (int i = 0; i < 7; i++) {
 		t = (struct timespec){2, 0};
 		C(setitimer, ITIMER_REAL, &soon, NULL);
 		fill();
@@ -373,6 +373,10 @@ void signals(void)
 			RAW(futex, out[4], FUTEX_WAIT, 5, &t);
 		if (i == 5)
 			C0(pause);
+		if (i == 6) {
+			((int32_t *)out[1])[0] = -1;
+			RAW(poll, out[1], 1, 2000);
+		}
 		C(setitimer, ITIMER_REAL, &never, NULL);
 	}
 	C0(restart_syscall);
@@ -410,6 +414,7 @@ void clocks(void)
 	C(timer_create, 1, &none, out[0]);
 	memcpy(&timer, out[0], sizeof(timer));
 	C(timer_create, 99, &none, out[0]);
+	C(timer_create, ~(1 << 22) * 8 + 2, &none, out[0]); /* the time of a process that is not there */
 	C(timer_settime, timer, 0, &far, out[0]);
 	C(timer_settime, timer, 0, &far, NULL);
 	C(timer_settime, 999, 0, &far, out[0]);

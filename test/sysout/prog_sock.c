@@ -188,6 +188,10 @@ static void datagrams(void)
 		C(sendto, a, "datagram", 8, 0, &to, sizeof(to));
 		RAW(recvmsg, a, msg(m, n * 8), MSG_DONTWAIT);
 	}
+	C(sendto, a, "datagram", 8, 0, &to, sizeof(to));
+	uint32_t *room = length(-1);
+
+	RAW(recvfrom, a, out[0], 100, MSG_DONTWAIT, out[1], room);
 	C(ioctl, a, 0x8906, out[0]);
 	C(ioctl, a, 0x8907, out[0]);
 	ask(a);
@@ -208,6 +212,8 @@ void sockets(void)
 		C(close, sv[1]);
 	}
 	C(socketpair, AF_UNIX, 99, 0, out[0]);
+	C(socketpair, AF_INET, SOCK_STREAM, 0, out[0]);
+	C(socketpair, -1, SOCK_STREAM, 0, out[0]);
 	stream(AF_UNIX);
 	stream(AF_INET);
 	stream(AF_INET6);
