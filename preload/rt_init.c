@@ -109,6 +109,10 @@ static int begin(const uint64_t *regs)
 		if (r == -ENOENT)
 			give_up("no module could be analysed; running untraced (see ", rt.run,
 				"/analyze.log)");
+		else if (r == -ELIBACC)
+			give_up("the C library cannot be traced: no room for its map (PTRACE_DIR, ulimit "
+				"-v), or see ",
+				rt.run, "/analyze.log; running untraced");
 		else
 			give_up("cannot record the modules: ", rt_strerror(r), LATER);
 		return -1;

@@ -257,10 +257,27 @@ static struct rt_module *add(const struct cand *c)
 	return to;
 }
 
+/* The C library makes the threads and processes. Untraced it would make them behind our back: two threads with one TCB. Who
+ * has an analyzer of their own may leave it out, for programs that make none. */
+static bool indispensable(const struct rt_module *m)
+{
+	const char *name = m->path;
+	bool own = rt.analyze_opt && !rt_streq(rt.analyze_opt, "never");
+
+	for (const char *p = name; *p; p++)
+		if (*p == '/')
+			name = p + 1;
+	if (!rt_starts(name, "libc.so") && !rt_starts(name, "libc-2") && !rt_starts(name, "libpthread") &&
+	    !rt_starts(name, "ld-musl"))
+		return false;
+	return m->reason == RUN_MOD_NO_ROOM || !own;
+}
+
 int rt_mod_start(void)
 {
 	struct scan *s;
 	uint32_t traced = 0;
+	bool blind = false;
 
 	rt.mod = rt_alloc(RT_NMOD * sizeof(struct rt_module));
 	s = rt.mod ? scan(0) : NULL;
@@ -273,7 +290,12 @@ int rt_mod_start(void)
 			rt_unapply_all();
 			return -EIO;
 		}
+		blind |= m->kind == 2 && indispensable(m);
 		traced += m->kind == 1;
+	}
+	if (traced && blind) {
+		rt_unapply_all();
+		return -ELIBACC;
 	}
 	return traced ? 0 : -ENOENT;
 }

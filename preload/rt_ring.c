@@ -176,7 +176,23 @@ static uint32_t get_chunk(bool *fresh)
 	return RING_NONE;
 }
 
-/* RING_NONE when there is no collector that could free one */
+/* Without a collector: nobody takes what was handed over, and a thread that the program makes needs a chunk all the
+ * same. false: there was none */
+static bool reclaim(void)
+{
+	uint32_t top = __atomic_exchange_n(&rt.ring->full, 0, __ATOMIC_ACQUIRE), i;
+	bool any = top != 0;
+
+	while (top) {
+		i = top - 1;
+		top = ring_desc(rt.ring, i)->next;
+		ring_desc(rt.ring, i)->filled = RING_UNKNOWN;
+		ring_push_free(rt.ring, i);
+	}
+	return any;
+}
+
+/* RING_NONE when there is no collector that could free one, and all are in use */
 static uint32_t wait_chunk(bool *fresh)
 {
 	struct ring_head *h = rt.ring;
@@ -190,9 +206,10 @@ static uint32_t wait_chunk(bool *fresh)
 			__asm__ volatile("pause");
 			continue;
 		}
-		if (rt_ring_dead())
-			return RING_NONE;
-		rt_futex_wait(&h->freed, freed, 100);
+		if (!rt_ring_dead())
+			rt_futex_wait(&h->freed, freed, 100);
+		else if (!reclaim())
+			return get_chunk(fresh);
 	}
 }
 

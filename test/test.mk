@@ -93,6 +93,12 @@ $(B)/test/step_sig: test/step_sig.c
 	$(CC) $(CSTD) $(WARN) -O1 -g -o $@ $<
 check-programs: $(B)/test/step_prog $(B)/test/step_sig
 
+# threads and processes whose log cannot be kept
+$(B)/test/rough_prog: test/rough_prog.c
+	@mkdir -p $(@D)
+	$(CC) $(CSTD) $(WARN) -O1 -pthread -o $@ $<
+check-programs: $(B)/test/rough_prog
+
 # many children that end at once
 $(B)/test/forks_prog: test/forks_prog.c
 	@mkdir -p $(@D)

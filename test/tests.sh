@@ -29,6 +29,7 @@ run sysout test/sysout.sh "$b"
 run avoid test/avoid.sh "$b"
 run order test/order.sh "$b"
 run forks test/forks.sh "$b"
+run rough test/rough.sh "$b"
 run step_sig env B="$b" test/step_sig.sh
 run sig test/sig.sh "$b"
 # every program once, and the variants that differ most

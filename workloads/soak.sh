@@ -4,9 +4,10 @@
 #
 #	workloads/soak.sh [BUILD]
 #
-# Each turn takes one of test/procs.sh's programs. Either it runs natively, verified and plain, as procs.sh does, or all
-# of its processes are killed (SIGKILL) at a random moment: then the run must decode up to the last complete record of
-# each thread, with every address right, and the decoder must say that it is not all, never that it lost its way.
+# Each turn takes one of test/procs.sh's programs. It runs natively, verified and plain, as procs.sh does, or its
+# collector is killed at a random moment, which it must not notice, or all of its processes are (SIGKILL). The run must
+# decode then, up to the last complete record of each thread, with every address right; the decoder must say that it is
+# not all, never that it lost its way.
 #
 # Environment: SOAK_MINUTES (30); SOAK_JOBS (2) turns at a time; SOAK_SEED makes the same choices again (timing stays
 # what it is). Prints failed turns, a sum at the end. The files of failed turns stay. Exit status: 0 none failed, 1 some.
@@ -36,6 +37,11 @@ killed() {
 	why=
 	# killed before it had recorded anything
 	[ -n "$(find "$d/run" -name 'thread-*.log' -size +0 2> /dev/null)" ] || return
+	judge
+}
+
+# judge: what there is of the run must be right; sets why if not
+judge() {
 	timeout 300 "$build/ptrace-decode" --verify "$d/run" > "$d/verify.out" 2> "$d/verify.err"
 	s=$?
 	last=$(tail -1 "$d/verify.out")
@@ -47,6 +53,28 @@ killed() {
 	! grep -q 'lost the stream' "$d/verify.err" || why=$(grep -m1 'lost the stream' "$d/verify.err")
 }
 
+# orphaned PROG MS: its collector is killed after so many ms: the program must not notice
+orphaned() {
+	rm -rf "$d"; mkdir -p "$d"
+	timeout -k 5 60 "$1" > "$d/native" 2> "$d/native.err" < /dev/null
+	want=$?
+	! grep -q SKIPPED "$d/native" || return
+	PTRACE_VERIFY=1 PTRACE_DIR=$d/run LD_PRELOAD=$build/libptrace_rt.so timeout -k 5 120 "$1" \
+		> "$d/out" 2> "$d/err" < /dev/null &
+	pid=$!
+	sleep "$(printf '0.%03d' "$2")"
+	for c in $(pgrep -f "ptrace-collect --run $d/run "); do kill -9 "$c"; done
+	wait $pid 2> /dev/null
+	s=$?
+	if [ $s -ne $want ]; then
+		why="status $s, not $want: $(tail -1 "$d/err")"
+	elif ! cmp -s "$d/native" "$d/out"; then
+		why="output differs: $(head -1 "$d/out")"
+	elif [ -n "$(find "$d/run" -name 'thread-*.log' -size +0 2> /dev/null)" ]; then
+		judge
+	fi
+}
+
 job() { # NUMBER
 	state=$(((seed + $1 * 7919) % 2147483648)) turns=0 kills=0 failed=0
 	# shellcheck disable=SC2086 # names without spaces
@@ -56,12 +84,15 @@ job() { # NUMBER
 		d=$work/$me-$turns
 		random $#; k=$((r + 1))
 		p=; eval "p=\${$k}"
-		random 3; how=$r
+		random 4; how=$r
 		random 300; ms=$r
 		turns=$((turns + 1))
 		if [ "$how" = 0 ]; then
 			kills=$((kills + 1))
 			killed "$p" "$ms"
+		elif [ "$how" = 1 ]; then
+			why=
+			orphaned "$p" "$ms"
 		else
 			mkdir "$d"
 			why=
@@ -70,7 +101,7 @@ job() { # NUMBER
 		fi
 		if [ -n "$why" ]; then
 			failed=$((failed + 1))
-			echo "FAIL $(basename "$p") $([ "$how" = 0 ] && echo "killed after $ms ms"): $why (files: $d)"
+			echo "FAIL $(basename "$p") $([ "$how" -gt 1 ] || echo "$([ "$how" = 0 ] || echo "collector ")killed after $ms ms"): $why (files: $d)"
 		else
 			rm -rf "$d"
 		fi
