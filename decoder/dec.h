@@ -76,6 +76,8 @@ struct map {
 	uint64_t nrobytes, nstrings;
 	uint32_t *by_ops; /* leaders ordered by op index, made on first use */
 	uint32_t *by_vaddr; /* blocks ordered by vaddr, made on first use */
+	const struct map_xlat *xlat; /* read on first use */
+	uint32_t nxlat;
 	struct inst *idle; /* walk_pool.c */
 	uint64_t eh_hdr; /* vaddr of .eh_frame_hdr once it was found (cfi.c) */
 };
@@ -86,6 +88,8 @@ int map_parse(struct map *m, const uint8_t *base, size_t size, struct ptrace_err
 void map_close(struct map *m);
 const char *map_name(const struct map *m, uint32_t off); /* "" when out of bounds */
 const struct map_leader *map_leader(const struct map *m, uint32_t vaddr);
+/* the address map's entry for an offset in the copy; checked on first use. false if there is none */
+bool map_xlat_at(struct map *m, uint32_t copy_off, struct map_xlat *x);
 /* leader of the lowest address whose op index is `op`, NULL if none */
 const struct map_leader *map_leader_of(struct map *m, uint32_t op);
 const struct map_block *map_block_at(struct map *m, uint32_t vaddr); /* the last that begins at or before */
@@ -360,6 +364,8 @@ struct walk_result {
 	uint32_t ndiff;
 	uint64_t unexpected; /* RUN_EV_UNEXPECTED events */
 	bool exec; /* WALK_EXIT: the process went on as another image */
+	uint64_t losses, lost_bytes, lost_tsc; /* as in struct ptrace_stats */
+	char loss[500]; /* the first one */
 	struct walk_when when[NWHEN]; /* walk_opts.timed: of the batch handed on */
 	uint32_t nwhen;
 };

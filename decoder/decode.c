@@ -24,6 +24,19 @@ const char *stop_name(uint64_t stop)
 	return stop < NELEM(name) ? name[stop] : "an unknown reason";
 }
 
+/* what was left out in the middle */
+static int losses(struct ptrace_run *r, const struct thread *t, const struct walk_result *res)
+{
+	if (!res->losses)
+		return PTRACE_OK;
+	run_note(r,
+		 "pid %u thread %u: control flow was lost %llu times; %llu bytes of the log are left out. "
+		 "First: %s",
+		 t->pub.pid, t->pub.tid, (unsigned long long)res->losses, (unsigned long long)res->lost_bytes,
+		 res->loss);
+	return PTRACE_PARTIAL;
+}
+
 static int outcome(struct ptrace_run *r, const struct thread *t, const struct walk_result *res)
 {
 	switch (res->end) {
@@ -62,6 +75,9 @@ void stats_add(struct ptrace_stats *to, const struct ptrace_stats *st)
 	to->wrong += st->wrong;
 	to->unknown += st->unknown;
 	to->missing += st->missing;
+	to->losses += st->losses;
+	to->lost_bytes += st->lost_bytes;
+	to->lost_tsc += st->lost_tsc;
 }
 
 /* exit_group or exec of another thread, or a signal, ended it, wherever it was; what it had logged is all there */
@@ -95,6 +111,7 @@ int decode_thread(struct ptrace_run *r, uint32_t i, const struct walk_opts *o, w
 	struct ptrace_error e = {0};
 	struct ptrace_stats one = {0};
 	struct flow *flow;
+	int k, rc;
 	char *path = thread_path(t);
 	struct log *log = log_open(path, t->pub.pid, t->pub.tid,
 				   (t->proc->ended ? LOG_ENDED : 0) | (o->timed ? LOG_MANY : 0), &e);
@@ -125,7 +142,9 @@ int decode_thread(struct ptrace_run *r, uint32_t i, const struct walk_opts *o, w
 	t->pub.records = one.accesses;
 	stats_add(st, &one);
 	log_close(log);
-	return outcome(r, t, res);
+	k = losses(r, t, res);
+	rc = outcome(r, t, res);
+	return rc > k ? rc : k;
 }
 
 const char *thread_end(const struct thread *t, char *buf, size_t n)

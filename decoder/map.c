@@ -137,6 +137,29 @@ const struct map_leader *map_leader(const struct map *m, uint32_t vaddr)
 	return lo < m->nleader && m->leader[lo].vaddr == vaddr ? &m->leader[lo] : NULL;
 }
 
+bool map_xlat_at(struct map *m, uint32_t copy_off, struct map_xlat *x)
+{
+	const struct map_sect *s = &m->head->sect[MAP_XLAT];
+	uint32_t lo = 0, hi;
+
+	if (!m->xlat && s->off <= m->size && s->size <= m->size - s->off && !(s->off % 8) &&
+	    s->size / sizeof(*x) < NONE32 && s->xxh3 == XXH3_64bits(m->base + s->off, s->size)) {
+		m->xlat = (const void *)(m->base + s->off);
+		m->nxlat = s->size / sizeof(*x);
+	}
+	for (hi = m->nxlat; lo < hi;) { /* the first one behind it */
+		uint32_t mid = lo + (hi - lo) / 2;
+
+		if (m->xlat[mid].copy_off <= copy_off)
+			lo = mid + 1;
+		else
+			hi = mid;
+	}
+	if (lo)
+		*x = m->xlat[lo - 1];
+	return lo > 0;
+}
+
 static int by_ops(const void *a, const void *b, void *map)
 {
 	const struct map *m = map;

@@ -133,6 +133,11 @@ void report_text(FILE *f, struct stats *s)
 		all ? "" : "at least ", (ull)lines, (ull)pages, (double)pages / 256);
 	fprintf(f, "log           %llu bytes (%.1f per 1,000 instructions), %llu on disk\n",
 		(ull)t->log_bytes_raw, (double)t->log_bytes_raw / ki, (ull)t->log_bytes_disk);
+	if (t->losses)
+		fprintf(f,
+			"lost          control flow %llu times: %llu bytes of the log and %llu TSC ticks are "
+			"left out\n",
+			(ull)t->losses, (ull)t->lost_bytes, (ull)t->lost_tsc);
 	fprintf(f, "decode        %.2f s, %.1f million accesses/s\n", t->seconds,
 		t->seconds > 0 ? (double)t->accesses / t->seconds / 1e6 : 0);
 	if (s->unexpected)
@@ -251,6 +256,8 @@ void report_json(FILE *f, struct stats *s)
 		(ull)t->opaque_entries, (ull)t->callbacks, (ull)s->unexpected);
 	fprintf(f, " \"checked\": %llu, \"wrong\": %llu, \"unknown\": %llu, \"missing\": %llu,\n",
 		(ull)t->checked, (ull)t->wrong, (ull)t->unknown, (ull)t->missing);
+	fprintf(f, " \"losses\": %llu, \"lost_log_bytes\": %llu, \"lost_ticks\": %llu,\n", (ull)t->losses,
+		(ull)t->lost_bytes, (ull)t->lost_tsc);
 	fprintf(f, " \"decode_seconds\": %.6f, \"complete\": %s, \"stop_reason\": ", t->seconds,
 		s->complete ? "true" : "false");
 	json_puts(f, s->reason);

@@ -164,6 +164,10 @@ static void finish(struct walker *w)
 	w->st->log_bytes_disk += disk;
 	w->st->log_bytes_used += w->p ? log_pos(w->log, w->p) : 0;
 	w->st->missing += w->end == WALK_LOST || (w->end == WALK_LOG_ENDS);
+	w->st->missing += res->losses;
+	w->st->losses += res->losses;
+	w->st->lost_bytes += res->lost_bytes;
+	w->st->lost_tsc += res->lost_tsc;
 	w->st->accesses = w->st->reads + w->st->writes + w->st->prefetches;
 	for (uint32_t i = 0; i < w->pcap; i++)
 		if (w->ptab[i].ip)
@@ -183,7 +187,7 @@ int walk_thread(struct proc *p, struct log *log, struct flow *flow, uint32_t tid
 	memset(res, 0, sizeof(*res));
 	w->proc = p;
 	w->log = log;
-	w->flow = flow ? flow : flow_none();
+	w->flow = w->ask = flow ? flow : flow_none();
 	w->o = o;
 	w->fn = fn;
 	w->ctx = ctx;
@@ -198,12 +202,15 @@ int walk_thread(struct proc *p, struct log *log, struct flow *flow, uint32_t tid
 	w->mem = mem_new(p->start && p->start->s.tid == tid ? p->start : NULL, o->memory);
 	w->capframe = 1024;
 	w->frame = xrealloc(NULL, w->capframe, sizeof(*w->frame));
-	if (!walk_start(w, tid))
-		walk_loop(w);
+	if (!walk_start(w, tid) || walk_from_key(w))
+		do
+			walk_loop(w);
+		while (walk_from_key(w));
 	finish(w);
 	why_finish(w);
 	mod_free(w);
 	mem_free(w->mem);
+	mem_free(w->start_mem);
 	free(w->frame);
 	free(w->limbo);
 	free(w->buf);

@@ -16,6 +16,7 @@
  *   walk_again.c  would control come to a place once more, and look the same
  *   walk_sig.c    handlers: what they interrupt is put aside and goes on
  *   walk_flow.c   control flow from a recording: where it is lost
+ *   walk_key.c    and found again at a keyframe
  *   walk_count.c  blocks counted by the loop ─▶ instructions, accesses
  *   walk_vec.c    gathers, masks, string instructions, xsave: groups of records
  *
@@ -158,11 +159,14 @@ struct walker {
 	struct lcache *lc;
 	bool lcused; /* there is something in it */
 	struct mem *mem;
+	struct mem *start_mem; /* after a new beginning: memory from before it, good for what is read-only */
 	const uint8_t *ro; /* last read-only bytes used: rolo, ron */
 	uint64_t rolo, ron;
 
 	const struct walk_opts *o;
-	struct flow *flow; /* what ops that ask for control flow get their answers from */
+	struct flow *flow; /* what ops that ask for control flow get their answers from; */
+	struct flow *ask; /* the same, but where it turned out not to fit the log: it knows nothing */
+	uint32_t key; /* counter of the last keyframe met in the log */
 	walk_fn fn;
 	void *ctx;
 	struct ptrace_stats *st;
@@ -224,6 +228,8 @@ int sig_resume(struct walker *w, uint64_t size);
 void sig_longjmp(struct walker *w, uint64_t rsp);
 void sig_trim(struct walker *w);
 void sig_finish(struct walker *w);
+void sig_forget(struct walker *w); /* all that was put aside */
+int sig_enter(struct walker *w, const struct place *at, uint64_t ip); /* in the middle of a block */
 
 /* walk_count.c: at the end; fixed records of ops */
 void count_finish(struct walker *w);
@@ -272,7 +278,12 @@ int walk_place_opaque(struct walker *w, uint64_t ip);
 
 /* walk_flow.c: what a walk without a recording asks; the provider could not answer the op at pc */
 struct flow *flow_none(void);
+struct flow *flow_astray(void);
 int walk_flow_gone(struct walker *w, int status);
+
+/* walk_key.c */
+bool walk_from_key(struct walker *w);
+void walk_key_check(struct walker *w);
 
 /* walk_vec.c: the op at pc; leaves pc alone */
 int walk_recvec(struct walker *w);

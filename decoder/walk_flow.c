@@ -34,19 +34,27 @@ static void none_module(struct flow *f, const struct modrec *rec)
 	(void)rec;
 }
 
+static const struct flow_ops none_ops = {none_branch, none_stops, none_resync, none_module, NULL};
+
 struct flow *flow_none(void)
 {
-	static const struct flow_ops ops = {none_branch, none_stops, none_resync, none_module, NULL};
 	static struct flow none = {
-		.ops = &ops,
+		.ops = &none_ops,
 		.why = "the program's copies leave control flow to Intel PT, and it was not recorded"};
 
 	return &none;
 }
 
-/* ---- */
+/* log and recording are not at the same keyframe */
+struct flow *flow_astray(void)
+{
+	static struct flow astray = {
+		.ops = &none_ops, .why = "the recording of control flow is at another keyframe than the log"};
+
+	return &astray;
+}
 
 int walk_flow_gone(struct walker *w, int status)
 {
-	return lost(w, "%s%s", status == FLOW_END ? "" : "control flow: ", w->flow->why);
+	return lost(w, "%s%s", status == FLOW_END ? "" : "control flow: ", w->ask->why);
 }

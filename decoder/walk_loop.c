@@ -122,7 +122,7 @@ static int load_ro(struct walker *w, uint64_t addr, unsigned n, uint64_t *v)
 			return 0;
 		}
 	}
-	if (mem_load(w->mem, addr, n, v))
+	if (mem_load(w->start_mem ? w->start_mem : w->mem, addr, n, v))
 		return 0;
 	w->st->unknown++;
 	return lost(w, "read-only memory at %#llx is in no map and not in the start state",
@@ -173,7 +173,6 @@ int walk_loop(struct walker *w)
 	static const void *const tab[H_N] = {&&h_XLAT, H_VALUE(L_EV) H_UNARY(L_EU) H_CC(L_EC) H_OTHER(L_E)};
 	uint64_t *const r = w->r;
 	const uint32_t tid = w->index & (PTRACE_MAX_THREADS - 1);
-	struct flow *const flow = w->flow;
 	uint64_t bias, v, next;
 	int k;
 	struct xop *pc, *code;
@@ -294,7 +293,7 @@ h_JCC_LOG:
 	GO;
 h_JCC_FLOW:
 	v = m->copy + SEM_FLOW_AT(pc->a, pc->b);
-	k = flow->ops->branch(flow, v, &next);
+	k = w->ask->ops->branch(w->ask, v, &next);
 	if (unlikely(k)) {
 		SLOW(walk_flow_gone(w, k));
 		GO;
@@ -302,7 +301,7 @@ h_JCC_FLOW:
 	pc = code + (next - v != pc->dst ? SEM_TAKEN(pc->imm) : SEM_NEXT(pc->imm));
 	GO;
 h_FLOW:
-	k = flow->ops->branch(flow, m->copy + SEM_FLOW_AT(pc->a, pc->b), &next);
+	k = w->ask->ops->branch(w->ask, m->copy + SEM_FLOW_AT(pc->a, pc->b), &next);
 	if (unlikely(k)) {
 		SLOW(walk_flow_gone(w, k));
 		GO;

@@ -50,6 +50,7 @@ bool walk_more(struct walker *w, size_t n)
 		w->debt -= k;
 	}
 	ok = ok && log_need(w->log, &w->p, &w->lim, n);
+	walk_key_check(w);
 	seek_next(w);
 	return ok;
 }

@@ -108,11 +108,16 @@ void sig_longjmp(struct walker *w, uint64_t rsp)
 	}
 }
 
+void sig_forget(struct walker *w)
+{
+	while (w->naside)
+		drop(w);
+}
+
 void sig_finish(struct walker *w)
 {
 	seek_off(w);
-	while (w->naside)
-		drop(w);
+	sig_forget(w);
 	free(w->aside);
 }
 
@@ -284,6 +289,14 @@ static void set_registers(struct walker *w, const struct run_resume *r)
 	w->r[SEM_DF] = r->rflags >> 10 & 1;
 }
 
+int sig_enter(struct walker *w, const struct place *at, uint64_t ip)
+{
+	if (!w->pc->h && xlat_run(w, w->m, at->m->code + at->m->map->block[at->block].ops))
+		return 1;
+	cut_block(w, at, 1);
+	return block_goes_on(w, at, ip);
+}
+
 /* RUN_EV_RESUME, its argument read: so many bytes */
 int sig_resume(struct walker *w, uint64_t size)
 {
@@ -327,8 +340,5 @@ int sig_resume(struct walker *w, uint64_t size)
 			    place(w, r.rip, buf, sizeof(buf)));
 	w->m = at.m;
 	w->pc = at.m->code + at.op;
-	if (!w->pc->h && xlat_run(w, w->m, at.m->code + at.m->map->block[at.block].ops))
-		return 1;
-	cut_block(w, &at, 1);
-	return block_goes_on(w, &at, r.rip);
+	return sig_enter(w, &at, r.rip);
 }

@@ -77,7 +77,10 @@ struct ptrace_stats {
 	uint64_t callbacks; /* entries of traced code from opaque code */
 	uint64_t checked, wrong; /* addresses compared in a verify run, and those that differed */
 	uint64_t unknown; /* addresses or values the decoder could not know */
-	uint64_t missing; /* places where the decode of a thread stopped early */
+	uint64_t missing; /* places where the decode of a thread stopped early, or left something out */
+	/* Intel PT: how often control flow was lost and found again, and what was left out: bytes of the log, and time
+	 * where it is known (TSC ticks) */
+	uint64_t losses, lost_bytes, lost_tsc;
 	double seconds; /* wall clock, decoding only */
 };
 
