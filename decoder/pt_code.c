@@ -17,6 +17,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <unistd.h>
 #include <xxhash.h>
 #include "pt.h"
@@ -104,6 +105,16 @@ static bool room(struct ptcode *c, struct room *r, uint64_t size)
 	return true;
 }
 
+/* libipt takes a section's file for another one when its time of modification, in seconds, is not what it was when the
+ * section was noted (check_file_status in its pt_section_posix.c): one time for good */
+static void room_done(struct ptcode *c, struct room *r)
+{
+	static const struct timespec never[2];
+
+	munmap(r->p, r->size);
+	futimens(c->fd, never);
+}
+
 /* ---- the map's part ------------------------------------------------------------------------------ */
 
 /* a section that the walk does not use, and map.c has not checked; NULL if it is damaged */
@@ -178,7 +189,7 @@ static bool make_copy(struct ptcode *c, struct ptmod *m, const struct map *map)
 		return false;
 	memcpy(r.p, text, size);
 	ok = fix(m, r.p, size, f, nfix);
-	munmap(r.p, size);
+	room_done(c, &r);
 	m->copy_size = size;
 	return ok && !note_section(c, m, c->name, r.offset, m->m.copy_base, size);
 }
@@ -242,7 +253,7 @@ static int one_segment(struct ptcode *c, struct ptmod *m, const char *path, cons
 	memcpy(r.p, file + ph->p_offset, ph->p_filesz);
 	for (uint64_t i = 0; i < np; i++)
 		patch(m, &p[i], r.p, ph->p_vaddr, ph->p_filesz);
-	munmap(r.p, r.size);
+	room_done(c, &r);
 	return note_section(c, m, c->name, r.offset, at, ph->p_filesz);
 }
 
