@@ -31,15 +31,37 @@ uint64_t so_u64(uint64_t addr)
 	return rt_copy_out(&v, addr, sizeof(v)) ? 0 : v;
 }
 
+/* Pages that could be read: asking the kernel takes longer than most calls. Only rt_sysout() takes them to be there, and
+ * any call that may change that makes it forget them. */
+static uint64_t known[64];
+
+void rt_sysout_forget(void)
+{
+	for (int i = 0; i < 64; i++)
+		known[i] = 0;
+}
+
+static bool page_there(uint64_t addr)
+{
+	uint64_t page = addr | (PAGE - 1), *k = &known[addr / PAGE % 64];
+	uint8_t byte;
+
+	if (*k == page)
+		return true;
+	if (rt_copy_out(&byte, addr, 1))
+		return false;
+	*k = page;
+	return true;
+}
+
 /* the part of a range up to the first page that cannot be read */
 static uint64_t there(uint64_t addr, uint64_t len)
 {
 	uint64_t at = addr;
-	uint8_t byte;
 
 	if (len > ~addr)
 		len = ~addr;
-	while (at < addr + len && !rt_copy_out(&byte, at, 1))
+	while (at < addr + len && page_there(at))
 		at = (at | (PAGE - 1)) + 1;
 	return so_min(at - addr, len);
 }
@@ -75,10 +97,8 @@ void so_loose(struct so *s, uint64_t addr, uint64_t len)
 void so_rest(struct so *s, uint64_t addr, uint64_t done, uint64_t room)
 {
 	uint64_t last = addr + room - 1;
-	uint8_t byte;
 
-	if (!addr || s->ret < 0 || done >= room || ((addr + done) ^ last) < PAGE ||
-	    !rt_copy_out(&byte, last, 1))
+	if (!addr || s->ret < 0 || done >= room || ((addr + done) ^ last) < PAGE || page_there(last))
 		return;
 	so_loose(s, addr + done, room - done);
 }
@@ -161,12 +181,16 @@ int rt_sysout(long nr, const uint64_t arg[6], long ret, const struct sys_before 
 	if (s.nr >= so_ncalls || so_table[s.nr].class == SO_UNKNOWN)
 		return ret == -ENOSYS ? OUT_NONE : OUT_STOP;
 	d = &so_table[s.nr];
+	if (d->class == SO_MAP || d->class == SO_SPECIAL || d->class == SO_STOP)
+		rt_sysout_forget();
 	if (!clean(&s, d)) {
 		s.clip = ret < 0 || (d->flags & SO_CLIP);
 		s.stop |= d->class == SO_STOP;
 		list(&s, d);
 		more(&s, d->class);
 	}
+	if (s.map) /* madvise */
+		rt_sysout_forget();
 	*n = s.n;
 	if (s.stop)
 		return OUT_STOP;

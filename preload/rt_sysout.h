@@ -57,6 +57,9 @@ void rt_sysin(long nr, const uint64_t arg[6], struct sys_before *before);
 int rt_sysout(long nr, const uint64_t arg[6], long ret, const struct sys_before *before,
 	      struct out_range *out, int max, int *n);
 
+/* The memory is another process's, or was changed by a call that rt_sysout() was not asked about. */
+void rt_sysout_forget(void);
+
 /* rt_lib.c's: 0, or -errno for memory that is not there */
 int rt_copy_out(void *to, uint64_t from, size_t n);
 

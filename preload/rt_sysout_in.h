@@ -80,14 +80,10 @@ void so_rest(struct so *s, uint64_t addr, uint64_t done, uint64_t room);
 /* 4 or 8 bytes at addr; 0 if they cannot be read */
 uint32_t so_u32(uint64_t addr);
 uint64_t so_u64(uint64_t addr);
-/* the first len bytes of what an array of struct iovec describes */
-void so_iov(struct so *s, uint64_t iov, uint64_t n, uint64_t len);
 
 void so_fn(struct so *s); /* rt_sysout_fn.c */
 void so_sock(struct so *s); /* rt_sysout_sock.c */
 void so_sock_before(uint32_t nr, const uint64_t arg[6], struct sys_before *b);
-/* one of the n iovecs points into [lo, hi) or at their own array */
-bool so_iov_odd(uint64_t iov, uint64_t n, uint64_t lo, uint64_t hi);
 void so_ctl(struct so *s); /* rt_sysout_ctl.c */
 void so_ioctl(struct so *s); /* rt_sysout_ioctl.c */
 void so_ioctl_before(const uint64_t arg[6], struct sys_before *b);

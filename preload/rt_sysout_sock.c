@@ -25,23 +25,35 @@ _Static_assert(sizeof(struct hdr) == 56, "struct user_msghdr");
 
 #define MMSG (sizeof(struct hdr) + 8) /* struct mmsghdr: a msghdr and a length */
 
-static uint64_t get(struct vec *v, uint64_t iov, uint64_t n)
+/* Reads a description. One that the kernel has read for a call that succeeded (sure) is there. */
+static bool load(void *to, uint64_t from, size_t n, bool sure)
 {
-	n = so_min(n, NIOV);
-	return rt_copy_out(v, iov, n * sizeof(*v)) ? 0 : n;
+#ifndef RT_SYSOUT_REMOTE
+	if (sure) {
+		__builtin_memcpy(to, (const void *)from, n);
+		return true;
+	}
+#endif
+	(void)sure;
+	return !rt_copy_out(to, from, n);
 }
 
-void so_iov(struct so *s, uint64_t iov, uint64_t n, uint64_t len)
+static uint64_t get(struct vec *v, uint64_t iov, uint64_t n, bool sure)
+{
+	n = so_min(n, NIOV);
+	return load(v, iov, n * sizeof(*v), sure) ? n : 0;
+}
+
+/* the first len bytes of what an array of struct iovec describes */
+static void iovs(struct so *s, uint64_t iov, uint64_t n, uint64_t len, bool sure)
 {
 	struct vec v[NIOV];
 
 	for (n = so_min(n, MAX_IOV); n && !s->stop;) {
-		uint64_t got = get(v, iov, n);
+		uint64_t got = get(v, iov, n, sure);
 
-		if (!got) { /* nor could the kernel, if it failed */
-			s->stop |= s->ret >= 0;
+		if (!got) /* nor could the kernel */
 			return;
-		}
 		for (uint64_t i = 0; i < got; i++) {
 			uint64_t done = so_min(v[i].len, len);
 
@@ -59,7 +71,8 @@ static bool meet(uint64_t addr, uint64_t len, uint64_t lo, uint64_t hi)
 	return len && addr < hi && (len > ~addr || addr + len > lo);
 }
 
-bool so_iov_odd(uint64_t iov, uint64_t n, uint64_t lo, uint64_t hi)
+/* one of the n iovecs points into [lo, hi) or at their own array */
+static bool iov_odd(uint64_t iov, uint64_t n, uint64_t lo, uint64_t hi)
 {
 	uint64_t at = iov, end;
 	struct vec v[NIOV];
@@ -67,7 +80,7 @@ bool so_iov_odd(uint64_t iov, uint64_t n, uint64_t lo, uint64_t hi)
 	n = so_min(n, MAX_IOV);
 	end = iov + n * sizeof(*v);
 	while (n) {
-		uint64_t got = get(v, at, n);
+		uint64_t got = get(v, at, n, false);
 
 		if (!got)
 			return false; /* the kernel cannot read it either */
@@ -89,7 +102,7 @@ static bool msg_odd(uint64_t addr, uint64_t lo, uint64_t hi)
 	if (rt_copy_out(&h, addr, sizeof(h)))
 		return false;
 	end = h.iov + so_min(h.niov, MAX_IOV) * sizeof(struct vec);
-	return so_iov_odd(h.iov, h.niov, lo, hi) || (h.name && meet(h.name, h.namelen, h.iov, end)) ||
+	return iov_odd(h.iov, h.niov, lo, hi) || (h.name && meet(h.name, h.namelen, h.iov, end)) ||
 	       (h.name && meet(h.name, h.namelen, lo, hi)) ||
 	       (h.control && meet(h.control, h.controllen, h.iov, end)) ||
 	       (h.control && meet(h.control, h.controllen, lo, hi)) || meet(lo, hi - lo, h.iov, end);
@@ -105,7 +118,7 @@ void so_sock_before(uint32_t nr, const uint64_t a[6], struct sys_before *b)
 	case __NR_preadv2:
 	case __NR_vmsplice:
 	case __NR_process_vm_readv:
-		b->odd = so_iov_odd(a[1], a[2], 0, 0);
+		b->odd = iov_odd(a[1], a[2], 0, 0);
 		break;
 	case __NR_recvmsg:
 		b->odd = msg_odd(a[1], a[1], a[1] + sizeof(struct hdr));
@@ -122,13 +135,11 @@ static void msg(struct so *s, uint64_t addr, uint64_t len)
 {
 	struct hdr h;
 
-	if (rt_copy_out(&h, addr, sizeof(h))) {
-		s->stop |= s->ret >= 0;
+	if (!load(&h, addr, sizeof(h), s->ret >= 0))
 		return;
-	}
 	so_loose(s, h.name, h.namelen);
 	so_loose(s, h.control, h.controllen);
-	so_iov(s, h.iov, h.niov, len);
+	iovs(s, h.iov, h.niov, len, s->ret >= 0);
 }
 
 /* One that failed, which may have got control data: a Unix socket's credentials when there was no data. If it was not
@@ -142,15 +153,19 @@ static void no_msg(struct so *s, uint64_t addr)
 	so_loose(s, h.control, h.controllen);
 	so_loose(s, h.name, h.namelen);
 	if (s->ret >= 0)
-		so_iov(s, h.iov, h.niov, 0);
+		iovs(s, h.iov, h.niov, 0, false);
 }
 
 /* an address of a socket: its length, which the kernel stores, is that before it was cut to the buffer */
 static void name(struct so *s, uint64_t addr, uint64_t len)
 {
+	uint32_t stored;
+
 	if (!addr)
 		return;
-	so_loose(s, addr, s->fault ? 128 : so_u32(len)); /* struct sockaddr_storage */
+	if (!load(&stored, len, sizeof(stored), s->ret >= 0))
+		return;
+	so_loose(s, addr, s->fault ? 128 : stored); /* struct sockaddr_storage */
 	so_add(s, len, 4);
 }
 
@@ -188,11 +203,11 @@ void so_sock(struct so *s)
 	case __NR_preadv2:
 	case __NR_vmsplice:
 	case __NR_process_vm_readv:
-		so_iov(s, a[1], a[2], ret);
+		iovs(s, a[1], a[2], ret, s->ret >= 0);
 		break;
 	case __NR_process_vm_writev: /* to itself, perhaps */
 		s->clip = true;
-		so_iov(s, a[3], a[4], ret);
+		iovs(s, a[3], a[4], ret, s->ret >= 0);
 		break;
 	case __NR_recvfrom:
 		if (s->ret < 0 && !s->fault) {

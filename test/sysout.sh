@@ -26,6 +26,15 @@ one -s seen "$b/test/sysout_prog" 0x5a
 one -s seen "$b/test/sysout_prog" 0xa5
 # what the check is worth: when a call's writes are not said, it must notice
 one -x 0 -x 5 -x 13 -x 16 -x 23 -x 47 -x 55 -x 98 -x 232 -x 299 "$b/test/sysout_prog"
+# and as the runtime asks, in the program itself
+for p in 0x5a 0xa5; do
+	if timeout 60 "$b/test/sysout_prog" $p self >out 2>&1 </dev/null; then
+		pass=$((pass + 1))
+	else
+		fail=$((fail + 1))
+		echo "FAIL: sysout_prog $p self: $(head -3 out)"
+	fi
+done
 made=$(awk '$2 != "stop" && $3 == "ok" { print $1 }' seen | sort -u | wc -l)
 tried=$(awk '$1 < 337 || ($1 > 423 && $1 < 471) { print $1 }' seen | sort -u | wc -l) # there are these
 stops=0 # those that real programs make

@@ -115,9 +115,9 @@ check-programs: $(B)/test/mkpt
 SYSOUT_SRC := $(wildcard test/sysout/check.c test/sysout/mem.c preload/rt_sysout*.c)
 $(B)/test/sysout_check: $(SYSOUT_SRC) $(wildcard test/sysout/*.h preload/rt_sysout*.h)
 	@mkdir -p $(@D)
-	$(CC) $(filter-out -MMD -MP,$(CFLAGS_ALL)) -Ipreload -o $@ $(SYSOUT_SRC)
+	$(CC) $(filter-out -MMD -MP,$(CFLAGS_ALL)) -Ipreload -DRT_SYSOUT_REMOTE -o $@ $(SYSOUT_SRC)
 check-programs: $(B)/test/sysout_check
-$(B)/test/sysout_prog: $(wildcard test/sysout/prog*.c) test/sysout/prog.h preload/rt_sysout_nr.h
+$(B)/test/sysout_prog: $(wildcard test/sysout/prog*.c) $(wildcard preload/rt_sysout*.c) test/sysout/prog.h $(wildcard preload/rt_sysout*.h)
 	@mkdir -p $(@D)
 	$(CC) $(filter-out -MMD -MP,$(CFLAGS_ALL)) -Ipreload -o $@ $(filter %.c,$^)
 check-programs: $(B)/test/sysout_prog

@@ -35,6 +35,7 @@
 #include "rt_sysout.h"
 
 #define RSEQ_SIZE 32
+#define PAGE 4096
 #define ERESTARTSYS 512 /* include/linux/errno.h of the kernel: seen only by a tracer */
 #define ERESTART_RESTARTBLOCK 516
 
@@ -75,6 +76,13 @@ int rt_copy_out(void *to, uint64_t from, size_t n)
 	struct iovec l = {to, n}, r = {(void *)from, n};
 
 	return process_vm_readv(current, &l, 1, &r, 1, 0) == (ssize_t)n ? 0 : -EFAULT;
+}
+
+static void read_from(pid_t pid)
+{
+	if (pid != current)
+		rt_sysout_forget();
+	current = pid;
 }
 
 static struct proc *proc_of(pid_t pid)
@@ -214,15 +222,15 @@ static void count(const struct proc *p, long ret, int class)
 /* All of a range can be read: the header promises it. */
 static void check_ranges(const struct proc *p, long ret, int class)
 {
-	static uint8_t buf[1 << 16];
+	static uint8_t buf[PAGE];
 
 	for (int i = 0; i < nout; i++) {
 		uint64_t at = out[i].addr, end = at + out[i].len, n;
 
 		said += out[i].len;
 		for (; at < end; at += n) {
-			n = end - at < sizeof(buf) ? end - at : sizeof(buf);
-			const struct area *a = snap_map(&p->old, at + n - 1);
+			n = PAGE - at % PAGE < end - at ? PAGE - at % PAGE : end - at;
+			const struct area *a = snap_map(&p->old, at);
 
 			if (!rt_copy_out(buf, at, n) || (a && a->blind))
 				continue;
@@ -246,7 +254,7 @@ static void entry(struct proc *p, const struct __ptrace_syscall_info *i)
 	p->near.n = 7;
 	memcpy(p->near.addr, p->arg, sizeof(p->arg));
 	p->near.addr[6] = p->sp;
-	current = p->pid;
+	read_from(p->pid);
 	rt_sysin((long)p->nr, p->arg, &p->before);
 	if (p->shared)
 		return;
@@ -264,7 +272,7 @@ static void leave(struct proc *p, long ret)
 	p->inside = false;
 	if (ret <= -ERESTARTSYS && ret >= -ERESTART_RESTARTBLOCK)
 		w.ret = ret = -EINTR;
-	current = p->pid;
+	read_from(p->pid);
 	w.class = rt_sysout((long)p->nr, p->arg, ret, &p->before, out, RT_SYSOUT_MAX, &nout);
 	if (p->nr < 512 && silent[p->nr]) {
 		nout = 0;
@@ -298,7 +306,7 @@ static void born(struct proc *p)
 
 	ptrace(PTRACE_GETEVENTMSG, p->pid, 0, &pid);
 	child = proc_of((pid_t)pid);
-	current = p->pid;
+	read_from(p->pid);
 	if (p->nr == SYS_clone)
 		flags = p->arg[0];
 	else if (p->nr == SYS_clone3 && rt_copy_out(&flags, p->arg[0], sizeof(flags)))
