@@ -7,8 +7,8 @@
  *   maps/KEY.text as it is           ▶ modules that were left alone, the runtime itself, the vDSO
  *
  * One file in memory holds all that is not in a file as it was: libipt takes sections from files only, and keeps
- * a section's file by name, size and time of change. So it has its size from the beginning, and is written through
- * a mapping, which leaves the time alone. What libipt finds out about a section's code is kept with it, and
+ * a section's file by name, size and time of change. So it has its size from the beginning, and its time is put
+ * back after each change. What libipt finds out about a section's code is kept with it, and
  * serves all threads and processes that had the module at the same address.
  */
 #define _GNU_SOURCE
