@@ -75,6 +75,7 @@ name='files of 100 MB: room for some forty threads'
 for space in 200000 300000 350000 400000 450000 500000 600000 1500000; do
 	rm -rf run
 	name="$space KB of address space"
+	# shellcheck disable=SC3045 # the shells that are sh have it
 	(ulimit -v $space; traced)
 	s=$?
 	if [ -d run ] && [ -n "$(find run -name 'thread-*.log' -size +0)" ]; then
