@@ -288,7 +288,7 @@ void process(void)
 		fill(), *(uint32_t *)out[1] = room, RAW(lsm_list_modules, out[0], out[1], 0);
 	}
 	C(perf_event_open, out[0], 0, -1, -1, 0);
-	C(perf_event_open, (&(uint64_t[16]){1, 0}), -2, -2, -1, 0);
+	C(close, C(perf_event_open, (&(uint64_t[16]){1 | 128ull << 32}), 0, -1, -1, 0));
 	C(bpf, 99, NULL, 0);
 	C(iopl, 9), C(ioperm, 70000, 1, 1), C(pidfd_open, -1, 0);
 	C(sethostname, BAD, -1), C(setdomainname, BAD, -1), C(reboot, 0, 0, 0, 0);

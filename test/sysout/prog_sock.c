@@ -101,9 +101,11 @@ static void messages(int a, int b)
 
 	struct mmsghdr *mm = (struct mmsghdr *)out[5], to[3] = {0};
 	struct timespec *t = (struct timespec *)(out[4] + 1024);
+	struct iovec part[3];
 
 	for (int i = 0; i < 3; i++) {
-		to[i].msg_hdr.msg_iov = &(struct iovec){"message", (size_t)i + 3};
+		part[i] = (struct iovec){"message", (size_t)i + 3};
+		to[i].msg_hdr.msg_iov = &part[i];
 		to[i].msg_hdr.msg_iovlen = 1;
 	}
 	C(sendmmsg, a, to, 3, 0);
