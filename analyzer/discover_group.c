@@ -7,6 +7,7 @@
  */
 #include <string.h>
 #include "discover_group.h"
+#include "nondet.h"
 
 int group_ranges(struct disc *d, uint32_t r, struct an_group *g)
 {
@@ -51,6 +52,27 @@ static void rseq_pieces(struct disc *d)
 		    (p = disc_piece(d, abort)) != AN_NONE)
 			d->piece.v[p].reason = MAP_R_RSEQ;
 	}
+}
+
+/* MAP_F_SPARSE: of what has no system calls and no instruction that a replay must be told of, nothing is relocated */
+static bool piece_calls(const struct disc *d, const struct piece *p)
+{
+	for (uint32_t v = p->start; v < p->end; v++) {
+		unsigned len = IL_START(d->il[v - d->lo]) ? IL_LEN(d->il[v - d->lo]) : 0;
+		const uint8_t *b = len ? elf_at(d->m, v, len) : NULL;
+
+		if (b && (nondet_syscall(b, len) || nondet_what(b, len)))
+			return true;
+	}
+	return false;
+}
+
+static bool group_calls(const struct disc *d, uint32_t r)
+{
+	for (uint32_t i = r; i != AN_NONE; i = d->piece.v[i].next)
+		if (piece_calls(d, &d->piece.v[i]))
+			return true;
+	return false;
 }
 
 static void avoided(struct disc *d)
@@ -282,6 +304,8 @@ int group_finish(struct disc *d)
 			continue;
 		}
 		reason = group_reason(d, r);
+		if (!reason && (d->m->mapflags & MAP_F_SPARSE) && !group_calls(d, r))
+			reason = MAP_R_SPARSE;
 		if (reason) {
 			if (opaque_piece(d, p, reason))
 				return -1;

@@ -12,6 +12,7 @@
 #include <string.h>
 #include "emit.h"
 #include "form.h"
+#include "nondet.h"
 
 void emit_bytes(struct em *e, const struct dec *d, const uint8_t *b)
 {
@@ -151,6 +152,8 @@ static bool as_is(struct em *e, uint32_t b, uint32_t i)
 
 	if (n->flow != FLOW_NEXT || i + 1 == k->first + k->n || !form_get(e->m, n, tmp)->plain)
 		return false;
+	if ((e->m->mapflags & MAP_F_NONDET) && nondet_what(elf_at(e->m, n->vaddr, n->len), n->len))
+		return false;
 	for (uint32_t l = e->logfirst[b]; l < e->logfirst[b + 1]; l++)
 		if (e->p->log[l].insn == i &&
 		    (e->p->log[l].when == AT_BEFORE || e->p->log[l].when == AT_AFTER))
@@ -161,6 +164,37 @@ static bool as_is(struct em *e, uint32_t b, uint32_t i)
 	code_insn(&e->c);
 	code_bytes(&e->c, elf_at(e->m, n->vaddr, n->len), n->len);
 	state(e, n->vaddr + n->len);
+	return true;
+}
+
+/* An instruction whose result a replay must be told: the runtime executes it (tcb.nondet). What it writes is dead
+ * before it and serves to say where to come back to. */
+static bool nondet_insn(struct em *e, const struct dec *d)
+{
+	uint32_t what = e->m->mapflags & MAP_F_NONDET ? nondet_what(d->b, d->in.length) : 0, resume;
+	unsigned kind = what & 0xff, s = kind < NONDET_RDRAND ? X_RDX : what >> 8 & 15;
+	struct code *c = &e->c;
+
+	if (!what)
+		return false;
+	if (s == R15 || s == X_RSP) {
+		c->fail = "a random number to r15 or rsp";
+		return true;
+	}
+	commit(e);
+	resume = code_label(c);
+	code_lea_label(c, s, resume);
+	code_gs(c, 0x89, s, TCB_RESUME, true);
+	code_insn(c);
+	code_bytes(c, (uint8_t[]){0x48 | (s >> 3) << 2, 0x8d, 0x05 | (s & 7) << 3}, 3);
+	code_mod32(c, d->vaddr + d->in.length, 0);
+	code_gs(c, 0x89, s, TCB_TARGET, true);
+	code_insn(c); /* movl $what,%gs:TCB_WHAT */
+	code_bytes(c, "\x65\xc7\x04\x25", 4);
+	code_u32(c, TCB_WHAT);
+	code_u32(c, what);
+	code_gs(c, 0xff, 4, TCB_NONDET, false);
+	code_here(c, resume);
 	return true;
 }
 
@@ -189,6 +223,8 @@ static void one_insn(struct em *e, uint32_t b, uint32_t i)
 		ctl_move(e, b);
 	if (d.in.mnemonic == ZYDIS_MNEMONIC_ENDBR64)
 		e->c.start = false; /* nothing in the copy is reached by an indirect branch of the program */
+	else if (nondet_insn(e, &d))
+		;
 	else if (r15_named(&d))
 		r15_emit(e, &d, live);
 	else

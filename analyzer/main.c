@@ -40,6 +40,8 @@ static void usage(FILE *f)
 	      "      --order           also log the time around locked instructions\n"
 	      "      --cf=pt|soft      control flow is recorded by the processor (Intel PT), or in the log\n"
 	      "                        (default: soft)\n"
+	      "      --nondet          for replay: instructions like rdtsc go through the runtime\n"
+	      "      --sparse          for replay: relocate only what has system calls or such instructions\n"
 	      "  -j, --jobs=N          use N threads (default: as many as processors)\n"
 	      "      --stats           print statistics; without -o or --print-path, write no map\n"
 	      "      --explain=WHERE   show what is known about the function at WHERE (name or address)\n"
@@ -53,12 +55,13 @@ static void usage(FILE *f)
 
 static int parse(int argc, char **argv, struct options *o)
 {
-	enum { CACHE = 256, PRINT, VERIFY, ORDER, CF, STATS, EXPLAIN, DUMP, AVOID };
+	enum { CACHE = 256, PRINT, VERIFY, ORDER, CF, NONDET, SPARSE, STATS, EXPLAIN, DUMP, AVOID };
 	static const struct option longopt[] = {
 		{"output", required_argument, NULL, 'o'},  {"cache", required_argument, NULL, CACHE},
 		{"avoid", required_argument, NULL, AVOID}, {"print-path", no_argument, NULL, PRINT},
 		{"verify", no_argument, NULL, VERIFY},	   {"order", no_argument, NULL, ORDER},
-		{"cf", required_argument, NULL, CF},	   {"jobs", required_argument, NULL, 'j'},
+		{"cf", required_argument, NULL, CF},	   {"nondet", no_argument, NULL, NONDET},
+		{"sparse", no_argument, NULL, SPARSE},	   {"jobs", required_argument, NULL, 'j'},
 		{"stats", no_argument, NULL, STATS},	   {"explain", required_argument, NULL, EXPLAIN},
 		{"dump", no_argument, NULL, DUMP},	   {"help", no_argument, NULL, 'h'},
 		{"version", no_argument, NULL, 'V'},	   {0}};
@@ -92,6 +95,12 @@ static int parse(int argc, char **argv, struct options *o)
 			}
 			o->flags &= ~MAP_F_PT;
 			o->flags |= strcmp(optarg, "pt") ? 0 : MAP_F_PT;
+			break;
+		case NONDET:
+			o->flags |= MAP_F_NONDET;
+			break;
+		case SPARSE:
+			o->flags |= MAP_F_NONDET | MAP_F_SPARSE;
 			break;
 		case STATS:
 			o->stats = true;
@@ -141,22 +150,35 @@ static int make_dirs(char *path)
 	return 0;
 }
 
-/* $XDG_CACHE_HOME/ptrace/KEY-VERSION[-FLAGS].ptmap, or under --cache. NULL without a home directory. */
+/* "-vo": the letters of the flags */
+static void put_flags(char *to, uint32_t flags)
+{
+	if (flags)
+		*to++ = '-';
+	for (uint32_t i = 0; i < sizeof(MAP_F_LETTERS) - 1; i++)
+		if (flags >> i & 1)
+			*to++ = MAP_F_LETTERS[i];
+	*to = 0;
+}
+
+/* $XDG_CACHE_HOME/ptrace/KEY-VERSION[-LETTERS].ptmap, or under --cache. NULL without a home directory. */
 static char *cache_path(const struct module *m, const struct options *o)
 {
 	const char *xdg = getenv("XDG_CACHE_HOME"), *home = getenv("HOME");
-	static const char *const kind[] = MAP_F_NAMES;
-	char hex[65], *path = NULL;
+	char hex[65], kind[sizeof(MAP_F_LETTERS) + 1], *path = NULL;
 	int n;
+
+	put_flags(kind, o->flags);
 
 	for (uint32_t i = 0; i < m->key_len; i++)
 		sprintf(hex + 2 * i, "%02x", m->key[i]);
 	if (o->cache)
-		n = asprintf(&path, "%s/%s-%d%s.ptmap", o->cache, hex, MAP_VERSION, kind[o->flags]);
+		n = asprintf(&path, "%s/%s-%d%s.ptmap", o->cache, hex, MAP_VERSION, kind);
 	else if (xdg && *xdg == '/')
-		n = asprintf(&path, "%s/ptrace/%s-%d%s.ptmap", xdg, hex, MAP_VERSION, kind[o->flags]);
+		n = asprintf(&path, "%s/ptrace/%s-%d%s.ptmap", xdg, hex, MAP_VERSION, kind);
 	else if (home && *home)
-		n = asprintf(&path, "%s/.cache/ptrace/%s-%d%s.ptmap", home, hex, MAP_VERSION, kind[o->flags]);
+		n = asprintf(&path, "%s/.cache/ptrace/%s-%d%s.ptmap", home, hex, MAP_VERSION,
+			     kind);
 	else
 		return NULL;
 	return n < 0 ? NULL : path;
@@ -243,6 +265,7 @@ int main(int argc, char **argv)
 		fprintf(stderr, "ptrace-analyze: cannot analyze '%s': %s\n", o.file, err);
 		return EX_INPUT;
 	}
+	m->mapflags = o.flags;
 	if (read_avoid(m, &o, err, sizeof(err)) || discover(m, o.jobs, err, sizeof(err))) {
 		fprintf(stderr, "ptrace-analyze: cannot analyze '%s': %s\n", o.file, err);
 		elf_close(m);

@@ -22,6 +22,7 @@ static const char *const reason_name[MAP_R_NREASONS] = {
 	"signal return",
 	"not reached",
 	"limit",
+	"no system calls in it (sparse)",
 };
 
 const char *report_reason(unsigned reason)

@@ -24,7 +24,7 @@
 #include "sem.h"
 
 #define MAP_MAGIC 0x31304d5450545000ull
-#define MAP_VERSION 20 /* of format and analysis together: part of the cache key */
+#define MAP_VERSION 21 /* of format and analysis together: part of the cache key */
 
 enum map_section {
 	MAP_COPY, /* bytes: instrumented text */
@@ -75,10 +75,9 @@ struct map_head {
 #define MAP_F_ORDER 2u /* the time around every locked instruction is logged, too (SEM_TSC) */
 #define MAP_F_PT                                                                                             \
 	4u /* control flow is not in the log: the processor's trace tells it (SEM_JCC_FLOW, SEM_FLOW) */
-#define MAP_F_NAMES                                                                                          \
-	{                                                                                                    \
-		"", "-v", "-o", "-vo", "-p", "-vp", "-op", "-vop"                                            \
-	} /* by flags, behind the version in a cached map's file name */
+#define MAP_F_NONDET 8u /* rdtsc, rdrand, cpuid and the like go through the runtime (tcb.nondet): replay */
+#define MAP_F_SPARSE 16u /* only groups with system calls or such instructions are relocated: recording for a replay */
+#define MAP_F_LETTERS "vopns" /* by bit, behind the version and a dash in a cached map's file name */
 
 /* One 32/64-bit field of the copy that depends on where things were loaded. */
 enum map_fixup_kind {
@@ -125,6 +124,7 @@ enum map_reason { /* why code is opaque; map_reason_name[] in map_names.h */
 		  MAP_R_SIGRET,
 		  MAP_R_UNREACHED,
 		  MAP_R_LIMIT,
+		  MAP_R_SPARSE,
 		  MAP_R_NREASONS
 };
 struct map_opaque {

@@ -299,7 +299,11 @@ struct tcb {
 	uint64_t self; /* 0x50 linear address of this block */
 	uint64_t saved_rsp; /* 0x58 program's rsp while the runtime's C code runs */
 	uint64_t rt_stack; /* 0x60 top of the runtime's own stack for this thread */
-	uint64_t rsvd[3];
+	uint64_t nondet; /* 0x68 rt entry: jumped to in place of an instruction whose result a replay must be told
+	                       (MAP_F_NONDET), with r15 = log pointer, tcb.resume set, tcb.what saying which;
+	                       comes back to tcb.resume with the registers it sets, all else kept */
+	uint64_t what; /* 0x70 enum nondet | register << 8 | operand size << 16 | length of the instruction << 24 */
+	uint64_t rsvd;
 	/* 0x80: the runtime's own */
 };
 _Static_assert(sizeof(struct tcb) == 0x80, "offsets are compiled into maps");
@@ -313,8 +317,13 @@ enum {
 	TCB_RESUME = 0x30,
 	TCB_TARGET = 0x38,
 	TCB_CHUNK_FULL = 0x40,
-	TCB_SYSCALL = 0x48
+	TCB_SYSCALL = 0x48,
+	TCB_NONDET = 0x68,
+	TCB_WHAT = 0x70
 };
+
+/* What tcb.what names */
+enum nondet { NONDET_RDTSC = 1, NONDET_RDTSCP, NONDET_CPUID, NONDET_XGETBV, NONDET_RDRAND, NONDET_RDSEED, NONDET_RDPID };
 
 /* ---- log chunks in memory --------------------------------------------------------------
  *

@@ -287,14 +287,15 @@ static void left(struct collect *c, struct cproc *p, uint32_t slot, uint32_t chu
 	const struct ring_thread *th = ring_thread(h, slot);
 	uint32_t start = ring_desc(h, chunk)->start;
 	bool stopped = p->state == RING_STOP && th->uid == p->p->stop_uid, whole = stopped || th->calling;
-	uint64_t lp = __atomic_load_n(&ring_tcb(h, slot)->lp, __ATOMIC_ACQUIRE);
+	uint64_t rec = __atomic_load_n(&th->rec, __ATOMIC_ACQUIRE);
+	uint64_t lp = rec ? rec : __atomic_load_n(&ring_tcb(h, slot)->lp, __ATOMIC_ACQUIRE);
 	uint64_t n = lp - (h->base + ring_chunk_off(h->nthreads, h->nchunks, chunk)) - start;
 
 	if (n > RING_BYTES - start)
 		n = 0;
 	if (stopped && p->p->extra <= RUN_CHUNK_SLACK)
 		n += p->p->extra;
-	else if (!whole && p->state != RING_STOP) /* it does not run any more */
+	else if (!whole && !rec && p->state != RING_STOP) /* it does not run any more */
 		n = fill_end(c, chunk, start + (uint32_t)n, th->copied) - start;
 	p->salvaged |= !whole;
 	work_left(c, chunk, n, whole ? 1 : 2);

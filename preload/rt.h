@@ -15,9 +15,12 @@
 
 #include <stdbool.h>
 #include "map.h"
+#include "replay.h"
 #include "ring.h"
 #include "rt_off.h"
 #include "rt_sys.h"
+#include "rt_sysout.h"
+#include "run_rec.h"
 
 #define RT_PATH 1024
 #define RT_PAGE 4096ull
@@ -64,6 +67,7 @@ struct rt_tcb {
 			uint64_t parent_rsp; /* of who made it */
 			uint32_t key; /* counter of its last keyframe */
 			uint64_t chunk; /* where its part of the current chunk begins */
+			struct sys_before before; /* recording: of the call under way */
 			uint64_t lp0; /* log pointer at entry of the last slow system call */
 			struct rt_sigview *sig; /* [65]; a vfork child has a copy, as the kernel has */
 			struct rt_sigview *sig_own; /* in its private memory, as are: */
@@ -94,7 +98,12 @@ struct rt_module {
 	char *path; /* in the arena */
 };
 
+/* what is done with system calls */
+enum rt_how { RT_FULL, RT_RECORD, RT_REPLAY };
+
 struct rt {
+	enum rt_how how;
+	const struct replay_info *replay;
 	/* settings (rt_env.c) */
 	char **envp;
 	const char *dir_opt, *run_opt, *analyze_opt, *collect_opt, *compress_opt, *home, *xdg;
@@ -201,6 +210,7 @@ uint64_t rt_limit_file(void);
 
 /* rt_dir.c */
 int rt_dir_open(void);
+int rt_dir_next(void); /* a directory for one more image of this process */
 void rt_dir_register(void); /* enter the process in the registry of live ones */
 int rt_old_remove(const char *dir); /* rt_old.c */
 void rt_dir_path(char *buf, const char *dir, const char *name);
@@ -296,7 +306,7 @@ void rt_pt_key(struct rt_tcb *t);
 int rt_text_keep(const struct rt_module *m, int fd);
 
 /* rt_start.c */
-int rt_start_write(const uint64_t *regs);
+int rt_start_write(const uint64_t *regs, uint64_t rflags);
 
 /* rt_stop.c */
 bool rt_stop_here(struct rt_tcb *t, uint32_t reason);
@@ -371,7 +381,33 @@ void rt_halt_others(const struct rt_tcb *t);
 void rt_halt_born(const struct rt_tcb *t);
 bool rt_halted(struct rt_tcb *t, int sig, const int *info, uint64_t *uc);
 
+/* rt_init.c */
+void rt_start(char **envp, const uint64_t *regs);
+
+/* rt_record.c */
+int rt_record_prepare(void); /* 0 or -errno */
+void rt_record_start(struct rt_tcb *t);
+int rt_record_before(struct rt_tcb *t);
+int rt_record_call(struct rt_tcb *t, long r);
+void rt_record_signal(struct rt_tcb *t, int sig, const void *info, bool before);
+void rt_record_end(struct rt_tcb *t, uint32_t why, uint32_t value, uint64_t rip); /* enum rec_why */
+void rt_nondet(struct rt_tcb *t);
+
+/* rt_switch.c */
+int rt_switch_here(struct rt_tcb *t, uint64_t rip);
+bool rt_switch_signal(struct rt_tcb *t, uint64_t *uc);
+
+/* rt_replay.c */
+int rt_replay_before(struct rt_tcb *t);
+long rt_answer(struct rt_tcb *t);
+void rt_replay_after(struct rt_tcb *t, long r);
+void rt_replay_mask(uint64_t *mask);
+void rt_replay_diverged(const char *what, uint64_t rip);
+const struct rec_nondet *rt_replay_nondet(struct rt_tcb *t, uint32_t what);
+
 /* rt_hook.c */
+extern const uint8_t rt_special[RT_NSYS];
+extern uint8_t rt_slow_all; /* every call comes to rt_syscall() */
 int rt_syscall(struct rt_tcb *t);
 void rt_result(const struct rt_tcb *t, uint64_t *gpr, uint64_t r); /* registers after a call */
 int rt_syscall_post(struct rt_tcb *t);

@@ -242,6 +242,11 @@ static int make_proc(void)
 	return -EEXIST;
 }
 
+int rt_dir_next(void)
+{
+	return make_proc();
+}
+
 static void say(const char *dir, const char *why)
 {
 	char buf[RT_PATH + 64];

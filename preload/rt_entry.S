@@ -175,6 +175,12 @@ label rt_ctor
 	int3
 	jmp 1b
 
+/* rt_replay_entry(const struct replay_info *): the library's entry point, from ptrace-replay */
+label rt_replay_entry
+	lea rt_stack_top(%rip), %rsp
+	call rt_replay_init
+	jmp rt_leave
+
 label rt_full_entry
 	mov %r15, %gs:T_LP
 	save_all
@@ -207,7 +213,9 @@ label rt_sys_flags
 	lea rt_special(%rip), %rax
 	cmpb $0, (%rax, %rcx)
 	jne rt_slow_entry
-1:	cmpl $0, %gs:T_STAMP
+1:	cmpb $0, rt_slow_all(%rip)
+	jne rt_slow_entry
+	cmpl $0, %gs:T_STAMP
 	je 2f
 	mov %rdx, SV(R_RDX)
 label rt_sys_early
@@ -448,7 +456,7 @@ rt_ctor_regs:
 	.skip 65536
 label rt_stack_top
 	.skip 64
-	.hidden rt_out, rt_special
+	.hidden rt_out, rt_special, rt_slow_all
 	.hidden rt_init, rt_chunk_full, rt_syscall, rt_syscall_post, rt_born, rt_signal
 
 	.section .note.GNU-stack, "", @progbits

@@ -119,6 +119,13 @@ static int env_modes(void)
 		return refuse("PTRACE_MODE", v, "not available in this version, use hifi");
 	if (v && *v && !rt_streq(v, "hifi"))
 		return refuse("PTRACE_MODE", v, "unknown mode, use hifi");
+	if (rt.how == RT_REPLAY) {
+		rt.mapflags = MAP_F_NONDET;
+	} else if ((v = get(rt.envp, "PTRACE_CF")) && rt_streq(v, "replay")) {
+		rt.how = RT_RECORD;
+		rt.restorable = true;
+		rt.mapflags = MAP_F_NONDET | MAP_F_SPARSE;
+	}
 	v = get(rt.envp, "PTRACE_COMPRESS");
 	if (v && *v && !rt_streq(v, "lz4") && !rt_streq(v, "zstd") && !rt_streq(v, "none"))
 		return refuse("PTRACE_COMPRESS", v, "unknown, use lz4, zstd or none");

@@ -20,8 +20,12 @@ const uint8_t rt_special[RT_NSYS] = {
 	[__NR_prctl] = 1,	  [__NR_rt_sigreturn] = 1,
 };
 
-static long call(const struct rt_tcb *t)
+uint8_t rt_slow_all;
+
+static long call(struct rt_tcb *t)
 {
+	if (rt.how == RT_REPLAY)
+		return rt_answer(t);
 	return rt_call(t->sv.gpr, t->sv.nr);
 }
 
@@ -41,9 +45,13 @@ static void stamp(struct rt_tcb *t)
 static int finish(struct rt_tcb *t, long r)
 {
 	rt_result(t, t->sv.gpr, r);
+	if (rt.how == RT_RECORD)
+		return rt_record_call(t, r);
 	stamp(t);
 	rt_called(t, (uint32_t)t->sv.nr, r);
 	t->sv.gpr[R15] = t->t.lp;
+	if (rt.how == RT_REPLAY)
+		rt_replay_after(t, r);
 	return RT_DO_FINISH;
 }
 
@@ -131,7 +139,8 @@ static int do_exit(struct rt_tcb *t)
 	struct ring_proc *p = rt_proc(t);
 	uint32_t left;
 
-	rt_event(t, RUN_EV_EXIT, t->sv.gpr[RDI]);
+	if (rt.how != RT_RECORD)
+		rt_event(t, RUN_EV_EXIT, t->sv.gpr[RDI]);
 	left = rt_thread_end(t);
 	if (t->sv.nr != __NR_exit_group && left)
 		return RT_DO_EXIT;
@@ -166,11 +175,14 @@ static int do_exec(struct rt_tcb *t)
 {
 	uint32_t run = RING_RUN;
 
+	if (rt.how == RT_REPLAY) /* one that failed */
+		return finish(t, call(t));
 	if (rt.seccomp)
 		rt_exec_alone(t);
 	if (!t->vm && rt.registered != rt.pid)
 		rt_dir_register(); /* a forked child: its ancestors may be gone when the new image looks for its run */
-	rt_event(t, RUN_EV_EXEC, 0);
+	if (rt.how != RT_RECORD)
+		rt_event(t, RUN_EV_EXEC, 0);
 	if (__atomic_compare_exchange_n(&rt_proc(t)->state, &run, RING_EXEC, false, __ATOMIC_RELEASE,
 					__ATOMIC_RELAXED)) {
 		if (rt_proc(t)->nlive > 1 && executable_file(t))
@@ -283,6 +295,10 @@ static int do_seccomp(struct rt_tcb *t)
 
 int rt_syscall(struct rt_tcb *t)
 {
+	int r = rt.how == RT_RECORD ? rt_record_before(t) : rt.how == RT_REPLAY ? rt_replay_before(t) : -1;
+
+	if (r >= 0)
+		return r;
 	t->lp0 = t->t.lp;
 	stamp(t);
 	switch (t->sv.nr) {

@@ -93,6 +93,13 @@ static int begin(const uint64_t *regs)
 		rt_say("the program uses %gs, which tracing needs; running untraced", NULL, NULL, NULL);
 		return -1;
 	}
+	if (rt.how == RT_RECORD) {
+		r = rt_record_prepare();
+		if (r) {
+			rt_say("cannot change the vDSO for a recording: ", rt_strerror(r), "; running untraced", NULL);
+			return -1;
+		}
+	}
 	if (rt_dir_open() || rt_ring_open())
 		return -1;
 	if (rt_pt_open()) {
@@ -117,7 +124,7 @@ static int begin(const uint64_t *regs)
 			give_up("cannot record the modules: ", rt_strerror(r), LATER);
 		return -1;
 	}
-	r = rt_start_write(regs);
+	r = rt_start_write(regs, 0x246); /* after xor of a register with itself: ZF and PF, and IF, bit 1 */
 	if (r) {
 		give_up("cannot write the start state: ", rt_strerror(r), LATER);
 		return -1;
@@ -125,7 +132,7 @@ static int begin(const uint64_t *regs)
 	return 0;
 }
 
-static void start(char **envp, const uint64_t *regs)
+void rt_start(char **envp, const uint64_t *regs)
 {
 	int r;
 
@@ -154,6 +161,9 @@ static void start(char **envp, const uint64_t *regs)
 		rt_sig_restore(rt.sig);
 		return;
 	}
+	rt_slow_all = rt.how != RT_FULL;
+	if (rt.how == RT_RECORD)
+		rt_record_start(rt.main);
 	rt.active = true;
 }
 
@@ -166,7 +176,7 @@ int rt_init(char **envp, const uint64_t *regs)
 		return 1;
 	rt.pid = (uint32_t)rt_getpid();
 	rt_sc(__NR_rt_sigprocmask, 2, &all, &mask, 8);
-	start(envp, regs);
+	rt_start(envp, regs);
 	if (rt.exit)
 		for (;;)
 			rt_sc(__NR_exit_group, rt.exit);

@@ -2,7 +2,7 @@
  *
  * rt_map.c - finds the map of a module in the cache, has it made, checks it, maps it
  *
- *   cache/KEY-VERSION[-FLAGS].ptmap     as made by ptrace-analyze (MAP_F_NAMES)
+ *   cache/KEY-VERSION[-FLAGS].ptmap     as made by ptrace-analyze (MAP_F_LETTERS)
  *   cache/KEY-VERSION[-FLAGS].ptmap.avoid
  *                                        link-time addresses (hex, a line each) entered unexpectedly
  *   run.dir/maps/KEY.ptmap              link to (or copy of) the one used
@@ -18,9 +18,22 @@ static void put_key(struct rt_str *s, const struct rt_module *m)
 		rt_putx(s, m->key[i], 2);
 }
 
+static void put_flags(struct rt_str *s)
+{
+	static const char letter[] = MAP_F_LETTERS;
+	char c[2] = "-";
+
+	if (rt.mapflags)
+		rt_put(s, c);
+	for (uint32_t i = 0; i < sizeof(letter) - 1; i++)
+		if (rt.mapflags >> i & 1) {
+			c[0] = letter[i];
+			rt_put(s, c);
+		}
+}
+
 static bool cache_path(const struct rt_module *m, char *buf)
 {
-	static const char kind[][5] = MAP_F_NAMES;
 	struct rt_str s = rt_str(buf, RT_PATH);
 
 	rt_put(&s, rt.cache);
@@ -28,7 +41,7 @@ static bool cache_path(const struct rt_module *m, char *buf)
 	put_key(&s, m);
 	rt_put(&s, "-");
 	rt_putu(&s, MAP_VERSION);
-	rt_put(&s, kind[rt.mapflags]);
+	put_flags(&s);
 	rt_put(&s, ".ptmap");
 	return !s.cut;
 }
@@ -169,7 +182,8 @@ static bool kept_path(const struct rt_module *m, char *buf)
 	rt_put(&s, rt.run);
 	rt_put(&s, "/maps/");
 	put_key(&s, m);
-	rt_put(&s, rt.mapflags & MAP_F_PT ? "-p.ptmap" : ".ptmap"); /* images of one run need not agree */
+	/* images of one run need not agree */
+	rt_put(&s, rt.mapflags & MAP_F_PT ? "-p.ptmap" : rt.mapflags & MAP_F_SPARSE ? "-s.ptmap" : ".ptmap");
 	return !s.cut;
 }
 

@@ -80,10 +80,10 @@ int rt_pt_env(void)
 	rt.cf = RT_CF_AUTO;
 	if (v && rt_streq(v, "pt"))
 		rt.cf = RT_CF_PT;
-	else if (v && rt_streq(v, "soft"))
-		rt.cf = RT_CF_SOFT;
+	else if (rt.how != RT_FULL || (v && rt_streq(v, "soft")))
+		rt.cf = RT_CF_SOFT; /* a recording for a replay, and the replay: rt_env.c */
 	else if (v && *v && !rt_streq(v, "auto"))
-		return bad("PTRACE_CF", "unknown, use auto, pt or soft");
+		return bad("PTRACE_CF", "unknown, use auto, pt, soft or replay");
 	s->aux = 4ull << 20;
 	s->ring = 64ull << 10;
 	s->psb = 2;

@@ -236,6 +236,8 @@ bool rt_chunk_take(struct rt_tcb *t, uint64_t first)
 	t->th.copied = 0;
 	t->chunk = (uint64_t)ring_chunk(rt.ring, c) + d->start;
 	t->t.lp = t->chunk;
+	if (t->th.rec)
+		t->th.rec = t->chunk;
 	__atomic_store_n(&t->th.chunk, c, __ATOMIC_RELEASE);
 	return true;
 }
@@ -251,6 +253,8 @@ void rt_chunk_give(struct rt_tcb *t, uint32_t kind)
 	uint32_t c = t->th.chunk;
 	struct ring_desc *d = ring_desc(rt.ring, c);
 
+	if (t->th.rec)
+		t->t.lp = t->th.rec;
 	d->kind = kind;
 	d->tid = t->th.tid;
 	d->bytes = (uint32_t)(t->t.lp - t->chunk);
@@ -327,8 +331,21 @@ uint32_t rt_ring_room(struct rt_tcb *t)
 /* the chunk is full: 0 to go on at tcb.resume with a new log pointer, RT_DO_LEAVE */
 int rt_chunk_full(struct rt_tcb *t)
 {
-	int why = next_chunk(t);
+	int why;
 
+	if (t->t.what) {
+		rt_nondet(t);
+		if (t->th.rec)
+			t->t.lp = t->th.rec;
+		t->sv.gpr[R15] = t->t.lp;
+		return 0;
+	}
+	if (t->th.rec) { /* recording: what the copies log is not kept */
+		t->sv.gpr[R15] = t->t.lp = t->th.rec;
+		if (!(t->th.rec >> RUN_CHUNK_FULL_BIT & 1))
+			return 0;
+	}
+	why = next_chunk(t);
 	if (why && rt_stop_here(t, (uint32_t)why))
 		return rt_stop_leave(t, (uint32_t)why, 0);
 	if (!why && rt.pt && !rt.stopped)
@@ -396,6 +413,8 @@ void rt_log(struct rt_tcb *t, const void *from, uint64_t n)
 		k = k < n ? k : n;
 		memcpy((void *)t->t.lp, p, k);
 		t->t.lp += k;
+		if (t->th.rec)
+			__atomic_store_n(&t->th.rec, t->t.lp, __ATOMIC_RELEASE);
 		p += k;
 		n -= k;
 		if (n && next_chunk(t)) { /* the trace is about to end anyway */

@@ -104,7 +104,7 @@ static uint64_t mask_now(const struct rt_tcb *t, const uint64_t *uc, uint64_t ri
 {
 	uint64_t p = 0, mask;
 
-	if (rip != (uint64_t)rt_sys_after || uc[rt_uc_word[RAX]] != (uint64_t)-EINTR)
+	if ((rip != (uint64_t)rt_sys_after && rip != (uint64_t)rt_real_after) || uc[rt_uc_word[RAX]] != (uint64_t)-EINTR)
 		return uc[MC_MASK];
 	switch (t->sv.nr) {
 	case __NR_rt_sigsuspend:
@@ -149,8 +149,33 @@ static void reset(struct rt_sigview *v, int sig)
 	}
 }
 
-static struct rt_go deliver(struct rt_tcb *t, int sig, uint64_t *uc)
+/* a fault of the instruction that is next: a replay comes to it by itself */
+static bool fault(int sig, const int *info)
 {
+	return info[2] > 0 && (sig == 4 || sig == 5 || sig == 7 || sig == 8 || sig == 11); /* ILL TRAP BUS FPE SEGV */
+}
+
+/* Recording: a signal that somebody sent. At a system call it is recorded; anywhere else nobody could say where
+ * that was, so from here on everything is logged, and the signal comes once more. false: it has to wait until then */
+static bool recorded(struct rt_tcb *t, int sig, const int *info, uint64_t *uc, uint64_t rip, const struct rt_intr *in)
+{
+	if (fault(sig, info))
+		return true;
+	if (within(rip, rt_text_lo, rt_text_hi) && !within(rip, rt_full_entry, rt_full_end) &&
+	    !within(rip, rt_sig_open, rt_sig_open_end)) {
+		rt_record_signal(t, sig, info, in->w.where == RUN_STOP_IN_HOOK);
+		return true;
+	}
+	put(uc, in->gpr, in->w.rip, in->rflags);
+	if (!rt_switch_signal(t, uc))
+		return false;
+	rt_sc(__NR_rt_tgsigqueueinfo, rt_getpid(), rt_gettid(), sig, info);
+	return false;
+}
+
+static struct rt_go deliver(struct rt_tcb *t, int sig, const int *info, uint64_t *uc)
+{
+	uint64_t rip = uc[MC_RIP];
 	struct rt_sigview *v = &t->sig[sig];
 	struct rt_ksig act = v->act.handler > 1 || sig == SIGTRAP ? v->act : v->last;
 	uint64_t mask = mask_for(&act, sig, mask_now(t, uc, uc[MC_RIP]));
@@ -158,8 +183,12 @@ static struct rt_go deliver(struct rt_tcb *t, int sig, uint64_t *uc)
 	struct rt_intr in;
 	bool left = false;
 
+	if (rt.how == RT_RECORD)
+		t->t.lp = t->th.rec;
 	rt_sig_look(t, uc, &in);
 	t->th.calling = 0;
+	if (rt.how == RT_RECORD && act.handler > 1 && !recorded(t, sig, info, uc, rip, &in))
+		return (struct rt_go){0, 0};
 	if (reason)
 		left = stop(t, reason, sig, &in);
 	while (!left && act.handler > 1) {
@@ -213,5 +242,7 @@ struct rt_go rt_signal(int sig, const int *info, uint64_t *uc)
 	}
 	if (t->sig[sig].act.handler == 1 && info[2] <= 0)
 		return (struct rt_go){0, 0}; /* sent by somebody, and the program ignores it */
-	return deliver(t, sig, uc);
+	if (rt.how == RT_REPLAY)
+		rt_replay_mask(&uc[MC_MASK]);
+	return deliver(t, sig, info, uc);
 }

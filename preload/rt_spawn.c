@@ -180,7 +180,7 @@ int rt_spawn_wait(void)
 static void __attribute__((noreturn))
 analyzer(const char *file, const char *out, const char *avoid, char **env)
 {
-	char *argv[10] = {rt.analyze, "-o", (char *)out}, log[RT_PATH];
+	char *argv[12] = {rt.analyze, "-o", (char *)out}, log[RT_PATH];
 	int n = 3;
 
 	if (rt.mapflags & MAP_F_VERIFY)
@@ -189,6 +189,8 @@ analyzer(const char *file, const char *out, const char *avoid, char **env)
 		argv[n++] = "--order";
 	if (rt.mapflags & MAP_F_PT)
 		argv[n++] = "--cf=pt";
+	if (rt.mapflags & MAP_F_NONDET)
+		argv[n++] = rt.mapflags & MAP_F_SPARSE ? "--sparse" : "--nondet";
 	if (avoid) {
 		argv[n++] = "--avoid";
 		argv[n++] = (char *)avoid;

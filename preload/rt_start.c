@@ -185,7 +185,7 @@ static int checksum(struct run_start *s, const struct list *l)
 }
 
 /* regs: 16 GPRs and rip as they will be when the constructor has returned */
-int rt_start_write(const uint64_t *regs)
+int rt_start_write(const uint64_t *regs, uint64_t rflags)
 {
 	struct list l = {.names = 1};
 	struct run_start *s = rt_alloc(sizeof(*s) + MAX_REGIONS * sizeof(struct run_region));
@@ -207,7 +207,7 @@ int rt_start_write(const uint64_t *regs)
 	s->names = l.names;
 	s->pid = s->tid = rt.pid;
 	s->rip = regs[16];
-	s->rflags = 0x246; /* after xor of a register with itself: ZF and PF, and IF, bit 1 */
+	s->rflags = rflags;
 	memcpy(s->gpr, regs, sizeof(s->gpr));
 	rt_sc(__NR_arch_prctl, 0x1003 /* ARCH_GET_FS */, &s->fsbase);
 	cpu_state(s);

@@ -81,6 +81,7 @@ static struct rt_tcb *tcb_new(uint32_t proc)
 	t->t.self = (uint64_t)t;
 	t->t.chunk_full = (uint64_t)rt_full_entry;
 	t->t.syscall = (uint64_t)rt_sys_entry;
+	t->t.nondet = (uint64_t)rt_full_entry; /* rt_chunk_full() sees which by tcb.what */
 	t->t.rt_stack = (uint64_t) private + RT_PRIVATE;
 	t->sig_own = (void *)private;
 	t->sig = rt.sig;
@@ -89,6 +90,7 @@ static struct rt_tcb *tcb_new(uint32_t proc)
 	t->th.chunk = RING_NONE;
 	t->th.calling = 1; /* until it is in the program's code */
 	t->th.pt = t->th.pt_error = RING_PT_NONE;
+	t->th.rec = 0;
 	t->th.uid = __atomic_add_fetch(&rt.ring->nuid, 1, __ATOMIC_RELAXED);
 	__atomic_add_fetch(&rt.ring->live, 1, __ATOMIC_RELAXED);
 	__atomic_add_fetch(&ring_proc(rt.ring, proc)->nlive, 1, __ATOMIC_RELAXED);

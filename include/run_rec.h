@@ -1,0 +1,78 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * run_rec.h - the record stream of an image that is replayed (PTRACE_CF=replay)
+ *
+ * What a single-threaded process cannot compute for itself: what the kernel said. The payloads of
+ * thread-TID.log (struct run_chunk), one behind the other, are records; each begins with a rec_head, at a multiple
+ * of eight bytes. ptrace-replay runs the program again, from start.bin on, and answers from them.
+ *
+ * Written by preload/rt_record.c, read by preload/rt_replay.c (through ptrace-replay).
+ */
+#ifndef PTRACE_RUN_REC_H
+#define PTRACE_RUN_REC_H
+
+#include <stdint.h>
+
+enum rec_kind {
+	REC_CALL = 1, /* struct rec_call: a system call came back */
+	REC_FILE, /* struct rec_file: the file that the next REC_CALL, an mmap, mapped */
+	REC_NONDET, /* struct rec_nondet: an instruction whose result nobody can know */
+	REC_SIGNAL, /* struct rec_signal: a handler is entered, at the end of the call before */
+	REC_END, /* struct rec_end: the last one. A stream without one was cut: its process was killed */
+};
+
+struct rec_head {
+	uint32_t kind; /* enum rec_kind */
+	uint32_t size; /* of the record with all that belongs to it, bytes, a multiple of 8 */
+};
+
+/* Behind it nout times struct rec_out and its bytes, padded to eight: what the kernel wrote, in this order. */
+struct rec_call {
+	struct rec_head head;
+	uint32_t nr, nout;
+	int64_t ret; /* rax */
+	uint64_t rip; /* original address of the next instruction */
+	uint64_t arg[6]; /* rdi rsi rdx r10 r8 r9: the replay's are the same, or it has gone wrong */
+	uint64_t tsc;
+};
+struct rec_out {
+	uint64_t addr, len;
+};
+
+/* The path follows, NUL-terminated, padded to eight. */
+struct rec_file {
+	struct rec_head head;
+	uint64_t dev, ino, size; /* stat(2) */
+	int64_t mtime_sec, mtime_nsec;
+};
+
+/* what: tcb.what (run.h) */
+struct rec_nondet {
+	struct rec_head head;
+	uint32_t what, flags; /* flags: CF of rdrand and rdseed */
+	uint64_t rip; /* original address of the next instruction */
+	uint64_t value[4]; /* rax rbx rcx rdx behind it */
+};
+
+struct rec_signal {
+	struct rec_head head;
+	uint32_t signo, before; /* before: it came before the next call was made */
+	uint8_t info[128]; /* siginfo_t */
+};
+
+enum rec_why {
+	REC_EXIT = 1, /* exit_group(value) */
+	REC_EXEC, /* execve went well, or so it seemed: the image PID.N + 1 has what follows */
+	/* image PID.N + 1 goes on, recorded in full. value is REC_SOMEWHERE when that is not at a system call: then what
+	 * ran since the last one is lost */
+	REC_SWITCH,
+	REC_STOP, /* recording ended: value is enum run_stop */
+};
+enum { REC_SOMEWHERE = 1 };
+struct rec_end {
+	struct rec_head head;
+	uint32_t why, value;
+	uint64_t rip; /* where: original address of the next instruction */
+};
+
+#endif

@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * replay.h - what ptrace-replay hands to the runtime in the process image it has restored
+ *
+ * ptrace-replay maps the program's memory as start.bin has it and libptrace_rt.so as a fresh one, and jumps to
+ * that library's entry point (rt_replay_entry) with the address of a struct replay_info in rdi. All
+ * it points to stays where it is, between lo and hi, until the process ends.
+ */
+#ifndef REPLAY_H
+#define REPLAY_H
+
+#include <stdint.h>
+#include "run.h"
+
+#define REPLAY_MAGIC 0x31504552545054ull
+#define REPLAY_VERSION 1
+
+struct replay_info {
+	uint64_t magic;
+	uint32_t version, zero;
+	char **envp; /* the runtime's settings: PTRACE_DIR, PTRACE_VERIFY, … */
+	const struct run_start *start; /* registers to begin with */
+	const void *rec; /* the record stream, whole */
+	uint64_t rec_size; /* bytes */
+	uint64_t lo, hi; /* addresses that belong to ptrace-replay */
+	uint32_t pid, tid; /* as recorded */
+};
+
+/* exit status of the process when the replay did not come to the recording's end */
+#define REPLAY_EXIT_DIVERGED 86
+#define REPLAY_EXIT_FAILED 87
+
+#endif

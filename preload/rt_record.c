@@ -1,0 +1,377 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * rt_record.c - recording for a replay (PTRACE_CF=replay): what the kernel says, and nothing else
+ *
+ *   rt_syscall ─▶ rt_record_before() ─▶ the call, with the program's own mask ─▶ finish ─▶ rt_record_call()
+ *                        │                                                         │
+ *                        └── a thread, a process ──▶ rt_switch.c ◀── not replayable ┘
+ *
+ * The program runs in its original text but for the functions with system calls in them (MAP_F_SPARSE). What those
+ * copies log is nobody's business: the record stream (include/run_rec.h) is in the same chunk, up to
+ * ring_thread.rec, and begins to be written there again whatever has been scribbled behind it.
+ *
+ * Three things that the kernel does unasked are taken out of the way at the start: the clock that the
+ * vDSO reads from memory (its functions become system calls), the processor number in the rseq area
+ * (unregistered), and the break (said once).
+ */
+#include <elf.h>
+#include "rt.h"
+#include "rt_sysout.h"
+
+static struct out_range out[RT_SYSOUT_MAX];
+
+/* ---- the stream ---- */
+
+static void put(struct rt_tcb *t, const void *p, uint64_t n)
+{
+	static const uint8_t zero[8];
+
+	t->t.lp = t->th.rec;
+	rt_log(t, p, n);
+	if (n % 8)
+		rt_log(t, zero, 8 - n % 8);
+}
+
+static uint64_t padded(uint64_t n)
+{
+	return (n + 7) & ~7ull;
+}
+
+void rt_record_end(struct rt_tcb *t, uint32_t why, uint32_t value, uint64_t rip)
+{
+	struct rec_end e = {{REC_END, sizeof(e)}, why, value, rip};
+
+	put(t, &e, sizeof(e));
+}
+
+static void args(const struct rt_tcb *t, uint64_t *arg)
+{
+	static const uint8_t reg[6] = {RDI, RSI, RDX, R10, R8, R9};
+
+	for (int i = 0; i < 6; i++)
+		arg[i] = t->sv.gpr[reg[i]];
+}
+
+static uint64_t mark_of(struct rt_tcb *t)
+{
+	return t->th.rec;
+}
+
+static void put_call(struct rt_tcb *t, long r, int n)
+{
+	struct rec_call c = {{REC_CALL, sizeof(c)}, (uint32_t)t->sv.nr, (uint32_t)n, r, t->t.target, {0}, rt_tsc()};
+
+	args(t, c.arg);
+	for (int i = 0; i < n; i++)
+		c.head.size += sizeof(struct rec_out) + padded(out[i].len);
+	put(t, &c, sizeof(c));
+	for (int i = 0; i < n; i++) {
+		put(t, &out[i], sizeof(out[i]));
+		put(t, (void *)out[i].addr, out[i].len);
+	}
+}
+
+/* ---- files that are mapped ---- */
+
+/* true if the file behind fd can be mapped again later, and is said */
+static bool put_file(struct rt_tcb *t, int fd)
+{
+	char link[40], path[RT_PATH];
+	struct rt_str s = rt_str(link, sizeof(link));
+	struct rec_file f = {{REC_FILE, sizeof(f)}, 0, 0, 0, 0, 0};
+	struct stat st;
+	long n;
+
+	rt_put(&s, "/proc/self/fd/");
+	rt_putu(&s, (uint32_t)fd);
+	n = rt_sc(__NR_readlink, link, path, RT_PATH - 1);
+	if (n <= 0 || path[0] != '/' || rt_err(rt_fstat(fd, &st)) || (st.st_mode & 0170000) != 0100000)
+		return false;
+	path[n] = 0;
+	f.dev = st.st_dev;
+	f.ino = st.st_ino;
+	f.size = st.st_size;
+	f.mtime_sec = st.st_mtime;
+	f.mtime_nsec = st.st_mtime_nsec;
+	f.head.size += padded(n + 1);
+	if (rt_err(rt_sc(__NR_stat, path, &st)) || st.st_ino != f.ino || st.st_dev != f.dev)
+		return false; /* deleted, or another one has its name */
+	put(t, &f, sizeof(f));
+	put(t, path, n + 1);
+	return true;
+}
+
+#define PROT_WRITE_BIT 2
+/* Memory that others can write to is not the program's own any more. */
+static bool can_map(struct rt_tcb *t, long r)
+{
+	const uint64_t *g = t->sv.gpr;
+	bool shared = (g[R10] & 15) != MAP_PRIVATE;
+
+	if (rt_err(r))
+		return true;
+	if (g[R10] & MAP_ANONYMOUS)
+		return true; /* shared with children only, of which there are none */
+	if (shared && (g[RDX] & PROT_WRITE_BIT))
+		return false;
+	return put_file(t, (int)g[R8]);
+}
+
+/* ---- calls ---- */
+
+static bool makes_another(uint64_t nr)
+{
+	return nr == __NR_clone || nr == __NR_fork || nr == __NR_vfork || nr == 435; /* clone3 */
+}
+
+/* RT_DO_*, or -1: the call is one of those that rt_syscall() treats itself */
+int rt_record_before(struct rt_tcb *t)
+{
+	uint64_t arg[6];
+
+	t->t.lp = t->lp0 = mark_of(t);
+	if (makes_another(t->sv.nr))
+		return rt_switch_here(t, t->t.target - 2);
+	args(t, arg);
+	rt_sysin((long)t->sv.nr, arg, &t->before);
+	if (t->sv.nr == __NR_exit || t->sv.nr == __NR_exit_group)
+		rt_record_end(t, REC_EXIT, (uint32_t)arg[0], t->t.target);
+	if (t->sv.nr == __NR_execve || t->sv.nr == __NR_execveat)
+		rt_record_end(t, REC_EXEC, 0, t->t.target);
+	return t->sv.nr < RT_NSYS && rt_special[t->sv.nr] ? -1 : RT_DO_REAL;
+}
+
+/* After a call, its registers set. RT_DO_* */
+int rt_record_call(struct rt_tcb *t, long r)
+{
+	uint64_t arg[6];
+	int n = 0, class;
+
+	args(t, arg);
+	class = rt_sysout((long)t->sv.nr, arg, r, &t->before, out, RT_SYSOUT_MAX, &n);
+	if (class == OUT_STOP || (t->sv.nr == __NR_mmap && !can_map(t, r)))
+		return rt_switch_here(t, t->t.target);
+	put_call(t, r, n);
+	t->sv.gpr[R15] = t->t.lp = t->th.rec;
+	return RT_DO_FINISH;
+}
+
+/* A handler is about to be entered for a signal that somebody sent, at a system call: before it is made, or after. */
+void rt_record_signal(struct rt_tcb *t, int sig, const void *info, bool before)
+{
+	struct rec_signal s = {{REC_SIGNAL, sizeof(s)}, (uint32_t)sig, before, {0}};
+
+	memcpy(s.info, info, sizeof(s.info));
+	put(t, &s, sizeof(s));
+}
+
+/* ---- instructions (tcb.what) ---- */
+
+static void execute(uint32_t kind, uint32_t size, uint64_t *g, uint32_t *carry)
+{
+	uint32_t a, b, c, d;
+	uint64_t v = 0;
+	uint8_t ok = 1;
+
+	switch (kind) {
+	case NONDET_RDTSC:
+		__asm__ volatile("rdtsc" : "=a"(a), "=d"(d));
+		g[RAX] = a;
+		g[RDX] = d;
+		break;
+	case NONDET_RDTSCP:
+		__asm__ volatile("rdtscp" : "=a"(a), "=d"(d), "=c"(c));
+		g[RAX] = a;
+		g[RDX] = d;
+		g[RCX] = c;
+		break;
+	case NONDET_CPUID:
+		__asm__ volatile("cpuid"
+				 : "=a"(a), "=b"(b), "=c"(c), "=d"(d)
+				 : "a"((uint32_t)g[RAX]), "c"((uint32_t)g[RCX]));
+		g[RAX] = a;
+		g[RBX] = b;
+		g[RCX] = c;
+		g[RDX] = d;
+		break;
+	case NONDET_XGETBV:
+		__asm__ volatile("xgetbv" : "=a"(a), "=d"(d) : "c"((uint32_t)g[RCX]));
+		g[RAX] = a;
+		g[RDX] = d;
+		break;
+	case NONDET_RDRAND:
+	case NONDET_RDSEED:
+		if (kind == NONDET_RDRAND)
+			__asm__ volatile("rdrand %0; setc %1" : "=r"(v), "=qm"(ok) : : "cc");
+		else
+			__asm__ volatile("rdseed %0; setc %1" : "=r"(v), "=qm"(ok) : : "cc");
+		*carry = ok; /* the other flags are cleared: SDM Vol. 2, RDRAND */
+		g[0] = v;
+		break;
+	case NONDET_RDPID:
+		__asm__ volatile("rdtscp" : "=a"(a), "=d"(d), "=c"(c)); /* IA32_TSC_AUX, too */
+		g[0] = c;
+		break;
+	}
+	(void)size;
+}
+
+static void set_random(struct rt_tcb *t, uint64_t v, uint32_t reg, uint32_t size, uint32_t carry)
+{
+	uint64_t *to = &t->sv.gpr[reg];
+
+	*to = size == 2 ? (*to & ~0xffffull) | (v & 0xffff) : size == 4 ? (uint32_t)v : v;
+	t->sv.flags = carry << 8; /* lahf form: CF is bit 0 of AH */
+}
+
+void rt_nondet(struct rt_tcb *t)
+{
+	uint32_t what = (uint32_t)t->t.what, kind = what & 0xff, reg = what >> 8 & 0xff, size = what >> 16 & 0xff;
+	struct rec_nondet n = {{REC_NONDET, sizeof(n)}, what, 0, t->t.target, {0}};
+	uint64_t g[16];
+
+	t->t.what = 0;
+	memcpy(g, t->sv.gpr, sizeof(g));
+	if (rt.how == RT_REPLAY) {
+		const struct rec_nondet *r = rt_replay_nondet(t, what);
+
+		memcpy(n.value, r->value, sizeof(n.value));
+		n.flags = r->flags;
+	} else {
+		execute(kind, size, g, &n.flags);
+		memcpy(n.value, g, sizeof(n.value)); /* rax rcx rdx rbx */
+	}
+	if (rt.how == RT_RECORD)
+		put(t, &n, sizeof(n));
+	if (kind >= NONDET_RDRAND && kind != NONDET_RDPID)
+		set_random(t, n.value[0], reg, size, n.flags);
+	else if (kind == NONDET_RDPID)
+		t->sv.gpr[reg] = n.value[0];
+	else
+		memcpy(t->sv.gpr, n.value, sizeof(n.value));
+}
+
+/* ---- the start ---- */
+
+/* b8 nr; 0f 05; c3: mov $nr,%eax; syscall; ret */
+static void put_stub(uint8_t *at, uint32_t nr)
+{
+	at[0] = 0xb8;
+	memcpy(at + 1, &nr, 4);
+	at[5] = 0x0f;
+	at[6] = 0x05;
+	at[7] = 0xc3;
+}
+
+static uint32_t vdso_call(const char *name)
+{
+	static const struct {
+		const char *name;
+		uint32_t nr;
+	} call[] = {{"__vdso_clock_gettime", __NR_clock_gettime}, {"__vdso_gettimeofday", __NR_gettimeofday},
+		    {"__vdso_time", __NR_time},			  {"__vdso_getcpu", __NR_getcpu},
+		    {"__vdso_clock_getres", __NR_clock_getres},	  {"__vdso_getrandom", ~0u}};
+
+	for (size_t i = 0; i < sizeof(call) / sizeof(call[0]); i++)
+		if (rt_streq(name, call[i].name))
+			return call[i].nr;
+	return 0;
+}
+
+/* mov $-38,%eax (ENOSYS); ret */
+static const uint8_t no_such[6] = {0xb8, 0xda, 0xff, 0xff, 0xff, 0xc3};
+
+static void change_id(uint8_t *image, const Elf64_Phdr *ph)
+{
+	uint64_t at = ph->p_offset, end = at + ph->p_filesz;
+
+	while (at + sizeof(Elf64_Nhdr) <= end) {
+		const Elf64_Nhdr *n = (void *)(image + at);
+		uint64_t desc = at + sizeof(*n) + ((n->n_namesz + 3) & ~3u);
+
+		if (n->n_type == NT_GNU_BUILD_ID && n->n_descsz && desc + n->n_descsz <= end)
+			image[desc] ^= 0xff; /* it is another image now */
+		at = desc + ((n->n_descsz + 3) & ~3u);
+	}
+}
+
+/* The vDSO's image, which begins with its ELF header; its sections are in it (the kernel's vdso.lds). */
+static void change_vdso(uint8_t *image)
+{
+	const Elf64_Ehdr *eh = (void *)image;
+	const Elf64_Phdr *ph = (void *)(image + eh->e_phoff);
+	const Elf64_Shdr *sh = (void *)(image + eh->e_shoff);
+	const Elf64_Sym *sym;
+	const char *str;
+
+	for (uint32_t i = 0; i < eh->e_shnum; i++) {
+		if (sh[i].sh_type != SHT_DYNSYM)
+			continue;
+		sym = (void *)(image + sh[i].sh_offset);
+		str = (void *)(image + sh[sh[i].sh_link].sh_offset);
+		for (uint64_t k = 0; k < sh[i].sh_size / sizeof(*sym); k++) {
+			uint32_t nr = sym[k].st_shndx ? vdso_call(str + sym[k].st_name) : 0;
+
+			if (nr == ~0u)
+				memcpy(image + sym[k].st_value, no_such, sizeof(no_such));
+			else if (nr)
+				put_stub(image + sym[k].st_value, nr);
+		}
+	}
+	for (uint32_t i = 0; i < eh->e_phnum; i++)
+		if (ph[i].p_type == PT_NOTE)
+			change_id(image, &ph[i]);
+}
+
+static bool find_vdso(const struct rt_vma *v, void *arg)
+{
+	uint64_t *span = arg;
+
+	if (!rt_streq(v->path, "[vdso]"))
+		return true;
+	span[0] = v->lo;
+	span[1] = v->hi - v->lo;
+	return false;
+}
+
+#define RSEQ_NR 334
+#define RSEQ_SIG 0x53053053u /* glibc's, sysdeps/unix/sysv/linux/x86/bits/rseq.h */
+#define RSEQ_REACH 4096 /* it is in libc's struct pthread, at fs, aligned to 32 */
+
+static void drop_rseq(void)
+{
+	uint64_t fs = 0;
+
+	rt_sc(__NR_arch_prctl, 0x1003 /* ARCH_GET_FS */, &fs);
+	for (uint64_t off = 0; off < RSEQ_REACH; off += 32)
+		if (!rt_sc(RSEQ_NR, fs + off, 32, 1 /* RSEQ_FLAG_UNREGISTER */, RSEQ_SIG))
+			return;
+}
+
+/* before anything of the program has been looked at */
+int rt_record_prepare(void)
+{
+	uint64_t vdso[2] = {0, 0};
+	int r = rt_maps(find_vdso, vdso);
+
+	if (r)
+		return r;
+	if (vdso[0]) {
+		r = (int)rt_mprotect(vdso[0], vdso[1], PROT_READ | PROT_WRITE);
+		if (r)
+			return r;
+		change_vdso((uint8_t *)vdso[0]);
+		rt_mprotect(vdso[0], vdso[1], PROT_READ | PROT_EXEC);
+	}
+	drop_rseq();
+	return 0;
+}
+
+/* the first record: where the break is */
+void rt_record_start(struct rt_tcb *t)
+{
+	struct rec_call c = {{REC_CALL, sizeof(c)}, __NR_brk, 0, rt_sc(__NR_brk, 0), 0, {0}, rt_tsc()};
+
+	t->th.rec = t->t.lp;
+	put(t, &c, sizeof(c));
+}

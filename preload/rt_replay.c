@@ -1,0 +1,295 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * rt_replay.c - the runtime in a process that ptrace-replay has restored: every system call is answered from
+ * the recording (include/run_rec.h), none is made but those that give the process its memory
+ *
+ *   rt_replay_entry ─▶ rt_replay_init(): as the constructor does ─▶ on at the first instruction
+ *   rt_syscall ─▶ rt_replay_before(): the next record is this call ─▶ rt_answer() in place of the call
+ *
+ * Whatever is not as recorded ends the replay, at once, with one line: it is never guessed.
+ */
+#include "rt.h"
+
+#define MAP_FIXED_FLAG 0x10
+
+static const uint8_t *cursor, *end;
+static const struct rec_call *now; /* the call that is being answered */
+static const struct rec_file *mapped; /* what it maps, or NULL */
+static uint64_t brk_end; /* page behind the break */
+static uint64_t unmask; /* the mask that the frame of a signal must show, while it is on its way */
+static bool unmasking;
+
+static void __attribute__((noreturn)) leave(int status)
+{
+	for (;;)
+		rt_sc(__NR_exit_group, status);
+}
+
+void rt_replay_diverged(const char *what, uint64_t rip)
+{
+	char buf[64];
+	struct rt_str s = rt_str(buf, sizeof(buf));
+
+	rt_putx(&s, rip, 1);
+	rt_say("the replay is not what was recorded: ", what, " at ", buf);
+	leave(REPLAY_EXIT_DIVERGED);
+}
+
+static const struct rec_head *peek(void)
+{
+	const struct rec_head *h = (const void *)cursor;
+
+	if ((uint64_t)(end - cursor) < sizeof(*h) || h->size < sizeof(*h) || h->size > (uint64_t)(end - cursor))
+		return NULL;
+	return h;
+}
+
+/* The recording ends without saying why: its process was killed. So is this one. */
+static const struct rec_head *next(void)
+{
+	const struct rec_head *h = peek();
+
+	if (!h)
+		for (;;)
+			rt_sc(__NR_kill, rt_getpid(), 9);
+	cursor += h->size;
+	return h;
+}
+
+/* ---- signals ---- */
+
+static bool queue_signal(struct rt_tcb *t, bool before)
+{
+	const struct rec_signal *s = (const void *)peek();
+	uint64_t bit;
+
+	if (!s || s->head.kind != REC_SIGNAL || s->before != before)
+		return false;
+	next();
+	bit = 1ull << (s->signo - 1);
+	unmasking = true;
+	unmask = t->sv.mask;
+	t->sv.mask &= ~bit;
+	if (rt_err(rt_sc(__NR_rt_tgsigqueueinfo, rt_getpid(), rt_gettid(), s->signo, s->info)))
+		rt_replay_diverged("a signal", t->t.target);
+	return true;
+}
+
+/* the mask that was in force when the signal came */
+void rt_replay_mask(uint64_t *mask)
+{
+	if (unmasking)
+		*mask = unmask;
+	unmasking = false;
+}
+
+/* ---- calls ---- */
+
+/* The image ends here; another one has what follows, if anything. */
+static void __attribute__((noreturn)) over(struct rt_tcb *t)
+{
+	struct ring_head *h = rt.ring;
+
+	rt_event(t, RUN_EV_EXEC, 0);
+	rt_thread_end(t);
+	__atomic_store_n(&rt_proc(t)->state, RING_EXEC, __ATOMIC_RELEASE);
+	rt_ring_kick();
+	rt_munmap((uint64_t)h, ring_chunk_off(h->nthreads, h->nchunks, h->nchunks));
+	leave(0);
+}
+
+/* the last record; NULL for an exit, or the one behind it, of an exec that failed */
+static const struct rec_head *last(struct rt_tcb *t, const struct rec_end *e)
+{
+	if (e->rip != t->t.target && e->rip != t->t.target - 2)
+		rt_replay_diverged("another system call was to be the last", t->t.target);
+	if (e->why == REC_EXIT)
+		return NULL;
+	if (e->why == REC_EXEC && peek() && peek()->kind == REC_CALL)
+		return next();
+	over(t);
+}
+
+/* RT_DO_*, or -1: rt_syscall() goes on, and comes to rt_answer() */
+int rt_replay_before(struct rt_tcb *t)
+{
+	static const uint8_t reg[6] = {RDI, RSI, RDX, R10, R8, R9};
+	const struct rec_head *h;
+
+	now = NULL;
+	t->lp0 = t->t.lp;
+	if (t->sv.nr == __NR_rt_sigreturn)
+		return -1;
+	if (queue_signal(t, true))
+		return RT_DO_REAL; /* it comes before the call, which then starts again here */
+	h = next();
+	mapped = h->kind == REC_FILE ? (const void *)h : NULL;
+	if (mapped)
+		h = next();
+	if (h->kind == REC_END && !(h = last(t, (const void *)h)))
+		return -1;
+	now = (const void *)h;
+	if (h->kind != REC_CALL || now->nr != (uint32_t)t->sv.nr || now->rip != t->t.target)
+		rt_replay_diverged("another system call was made", t->t.target);
+	for (int i = 0; i < 6; i++)
+		if (now->arg[i] != t->sv.gpr[reg[i]])
+			rt_replay_diverged("a system call has other arguments", t->t.target);
+	return -1;
+}
+
+static void bad(void)
+{
+	rt_replay_diverged("there is no room for a mapping", now->rip);
+}
+
+static void check_at(long r, uint64_t want)
+{
+	if ((uint64_t)r != want)
+		bad();
+}
+
+static void do_brk(uint64_t to)
+{
+	uint64_t hi = (to + RT_PAGE - 1) & ~(RT_PAGE - 1);
+
+	if (hi > brk_end)
+		check_at(rt_mmap(brk_end, hi - brk_end, PROT_READ | PROT_WRITE,
+				 MAP_PRIVATE | MAP_ANONYMOUS | 0x100000 /* MAP_FIXED_NOREPLACE */, -1, 0),
+			 brk_end);
+	else if (hi < brk_end)
+		rt_munmap(hi, brk_end - hi);
+	brk_end = hi;
+}
+
+static void do_map(struct rt_tcb *t, const struct rec_file *f)
+{
+	const uint64_t *g = t->sv.gpr;
+	uint64_t flags = (g[R10] & ~15ull) | MAP_PRIVATE | MAP_FIXED_FLAG;
+	long fd = -1, r;
+
+	if (f) {
+		fd = rt_open((const char *)(f + 1), O_RDONLY, 0);
+		if (rt_err(fd))
+			rt_replay_diverged("a file that was mapped is gone", now->rip);
+	}
+	if (!(g[R10] & MAP_FIXED_FLAG))
+		flags |= 0x100000;
+	r = rt_mmap(now->ret, g[RSI], (int)g[RDX], (int)flags, (int)fd, g[R9]);
+	if (fd >= 0)
+		rt_close((int)fd);
+	check_at(r, now->ret);
+}
+
+static void do_mask(struct rt_tcb *t)
+{
+	const uint64_t *g = t->sv.gpr;
+	uint64_t set;
+
+	if (!g[RSI] || rt_copy_out(&set, g[RSI], sizeof(set)))
+		return;
+	set &= ~(1ull << 8 | 1ull << 18); /* SIGKILL, SIGSTOP */
+	t->sv.mask = g[RDI] == 0 ? t->sv.mask | set : g[RDI] == 1 ? t->sv.mask & ~set : set;
+}
+
+static void memory_call(struct rt_tcb *t)
+{
+	const uint64_t *g = t->sv.gpr;
+
+	switch (t->sv.nr) {
+	case __NR_mmap:
+		do_map(t, mapped);
+		break;
+	case __NR_mremap:
+		check_at(now->ret == (int64_t)g[RDI]
+				 ? rt_sc(__NR_mremap, g[RDI], g[RSI], g[RDX], g[R10] & ~3ull)
+				 : rt_sc(__NR_mremap, g[RDI], g[RSI], g[RDX], g[R10] | 3, now->ret),
+			 now->ret);
+		break;
+	case __NR_munmap:
+	case __NR_mprotect:
+	case __NR_pkey_mprotect:
+	case __NR_madvise:
+	case __NR_sigaltstack:
+	case __NR_arch_prctl:
+		rt_call(g, t->sv.nr == __NR_pkey_mprotect ? __NR_mprotect : t->sv.nr);
+		break;
+	case __NR_rt_sigprocmask:
+		do_mask(t);
+		break;
+	}
+}
+
+/* in place of the call */
+long rt_answer(struct rt_tcb *t)
+{
+	const uint8_t *p = (const void *)(now + 1), *lim = (const uint8_t *)now + now->head.size;
+
+	if (t->sv.nr == __NR_brk && !rt_err(now->ret))
+		do_brk(now->ret);
+	else if (!rt_err(now->ret))
+		memory_call(t);
+	for (uint32_t i = 0; i < now->nout; i++) {
+		const struct rec_out *o = (const void *)p;
+
+		if ((uint64_t)(lim - p) < sizeof(*o) || (uint64_t)(lim - p) - sizeof(*o) < o->len)
+			rt_replay_diverged("a record is damaged", now->rip);
+		if (rt_copy_in(o->addr, o + 1, o->len))
+			rt_replay_diverged("a system call's memory is not there", now->rip);
+		p += sizeof(*o) + ((o->len + 7) & ~7ull);
+	}
+	return now->ret;
+}
+
+/* after the call: signals that came then */
+void rt_replay_after(struct rt_tcb *t, long r)
+{
+	const struct rec_end *e;
+
+	if (now && r != now->ret)
+		rt_replay_diverged("a system call has another result", t->t.target);
+	if (queue_signal(t, false))
+		return;
+	e = (const void *)peek();
+	if (e && e->head.kind == REC_END && e->value == REC_SOMEWHERE)
+		over(t);
+}
+
+const struct rec_nondet *rt_replay_nondet(struct rt_tcb *t, uint32_t what)
+{
+	const struct rec_nondet *n = (const void *)next();
+
+	if (n->head.kind != REC_NONDET || n->what != what || n->rip != t->t.target)
+		rt_replay_diverged("another instruction was recorded", t->t.target);
+	return n;
+}
+
+/* ---- the start ---- */
+
+bool rt_replay_init(const struct replay_info *info)
+{
+	uint64_t regs[17], all = ~0ull;
+	const struct rec_call *first;
+
+	rt_sc(__NR_rt_sigprocmask, 2, &all, 0, 8);
+	if (info->magic != REPLAY_MAGIC || info->version != REPLAY_VERSION)
+		leave(REPLAY_EXIT_FAILED);
+	rt.how = RT_REPLAY;
+	rt.replay = info;
+	rt.pid = (uint32_t)rt_getpid();
+	cursor = info->rec;
+	end = cursor + info->rec_size;
+	first = (const void *)next();
+	if (first->head.kind != REC_CALL || first->nr != __NR_brk || first->rip)
+		rt_replay_diverged("no recording", 0);
+	brk_end = (first->ret + RT_PAGE - 1) & ~(RT_PAGE - 1);
+	memcpy(regs, info->start->gpr, sizeof(info->start->gpr));
+	regs[16] = info->start->rip;
+	rt_start(info->envp, regs);
+	if (!rt.active)
+		leave(REPLAY_EXIT_FAILED);
+	memcpy(rt_out.gpr, regs, sizeof(rt_out.gpr));
+	rt_out.rip = regs[16];
+	rt_out.flags = 0x4400; /* ZF, PF: rt_ctor */
+	rt_out.mask = 0;
+	return true;
+}
