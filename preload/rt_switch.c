@@ -25,7 +25,7 @@ static int begin(uint64_t *uc)
 		regs[i] = uc[rt_uc_word[i]];
 	regs[16] = uc[UC_RIP / 8];
 	rt.how = RT_FULL;
-	rt.restorable = false;
+	rt.restorable = rt.active = false; /* as in the constructor: files are written from here */
 	rt.mapflags &= ~(MAP_F_NONDET | MAP_F_SPARSE);
 	rt_slow_all = 0;
 	rt.nmod = rt.nindex = rt.next_id = 0;
@@ -34,7 +34,10 @@ static int begin(uint64_t *uc)
 	r = rt_mod_start();
 	if (rt_ring_ready())
 		return -EIO;
-	return r ? r : rt_start_write(regs, uc[UC_EFLAGS / 8]);
+	if (!r)
+		r = rt_start_write(regs, uc[UC_EFLAGS / 8]);
+	rt.active = !r;
+	return r;
 }
 
 /* The program's state is in uc; afterwards what it goes on with, or what it was. The new TCB, which is in force,
