@@ -13,7 +13,8 @@ CFLAGS_ALL = $(CSTD) $(WARN) $(OPT) -Iinclude -MMD -MP $(CFLAGS)
 VERSION := 0.1
 
 .PHONY: all demo check bench lint install clean deps
-all: $(B)/libptrace_rt.so $(B)/ptrace-collect $(B)/ptrace-record $(B)/ptrace-analyze $(B)/ptrace-decode
+all: $(B)/libptrace_rt.so $(B)/ptrace-collect $(B)/ptrace-record $(B)/ptrace-analyze $(B)/ptrace-decode \
+	$(B)/ptrace-replay
 
 obj = $(patsubst %.c,$(B)/obj/%.o,$(1))
 
@@ -60,9 +61,16 @@ $(B)/ptrace-collect: $(call obj,$(wildcard preload/collect*.c))
 $(B)/ptrace-record: $(call obj,$(wildcard preload/record*.c))
 	$(CC) $(LDFLAGS) -o $@ $^
 
+RP_OBJ := $(call obj,$(wildcard preload/replay*.c)) $(B)/obj/preload/replay_stub.o
+$(B)/obj/preload/replay_stub.o: preload/replay_stub.S
+	@mkdir -p $(@D)
+	$(CC) -c -o $@ $<
+$(B)/ptrace-replay: $(RP_OBJ) $(B)/libptrace_decode.a
+	$(CC) $(LDFLAGS) -o $@ $^ $(DEC_LIBS)
+
 $(B)/obj/%.o: %.c
 	@mkdir -p $(@D)
-	$(CC) $(CFLAGS_ALL) $(if $(filter analyzer/%,$<),-Ianalyzer) $(if $(filter decoder/%,$<),-Idecoder) \
+	$(CC) $(CFLAGS_ALL) $(if $(filter analyzer/%,$<),-Ianalyzer) $(if $(filter decoder/% preload/replay%,$<),-Idecoder) \
 		$(if $(filter preload/%,$<),-Ipreload) -c -o $@ $<
 
 # --- what a bare Debian 12 machine lacks -------------------------------------------------------
@@ -109,7 +117,7 @@ install: all $(B)/public/libptrace_decode.a
 	install -d $(DESTDIR)$(PREFIX)/bin $(DESTDIR)$(PREFIX)/lib/pkgconfig $(DESTDIR)$(PREFIX)/include \
 		$(DESTDIR)$(PREFIX)/share/man/man1 $(DESTDIR)$(PREFIX)/share/man/man3 \
 		$(DESTDIR)$(PREFIX)/share/man/man5 $(DESTDIR)$(PREFIX)/share/man/man7
-	install -m 755 $(addprefix $(B)/ptrace-,analyze record collect decode) $(DESTDIR)$(PREFIX)/bin
+	install -m 755 $(addprefix $(B)/ptrace-,analyze record collect decode replay) $(DESTDIR)$(PREFIX)/bin
 	install -m 755 $(B)/libptrace_rt.so $(DESTDIR)$(PREFIX)/lib
 	install -m 644 $(B)/public/libptrace_decode.a $(DESTDIR)$(PREFIX)/lib
 	install -m 644 include/ptrace_decode.h include/trace.h $(DESTDIR)$(PREFIX)/include

@@ -68,8 +68,8 @@ static bool dumped(const struct rt_vma *v)
 		return false;
 	if (v->prot & PROT_WRITE || !rt.restorable)
 		return v->prot & PROT_WRITE;
-	if (!v->path[0] || rt_streq(v->path, "[vdso]"))
-		return true;
+	if (!v->path[0] || rt_streq(v->path, "[vdso]") || (m && m->reason == RUN_MOD_SELF))
+		return true; /* this library: its file may be another one by then */
 	if (v->path[0] != '/' || (m && m->patched && v->prot & PROT_EXEC))
 		return false;
 	return changed(v);

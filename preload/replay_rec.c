@@ -1,0 +1,179 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * replay_rec.c - the record stream of an image: out of its chunks, checked, into one file
+ *
+ * The runtime walks it without looking twice, so every size in it is checked here. A stream that ends in the middle
+ * of a record is one whose process was killed: it ends before that record.
+ */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+#include "replay_in.h"
+
+typedef unsigned long long ull;
+
+static int write_all(int fd, const uint8_t *p, size_t n)
+{
+	while (n) {
+		ssize_t k = write(fd, p, n);
+
+		if (k < 0 && errno == EINTR)
+			continue;
+		if (k <= 0)
+			return -1;
+		p += k;
+		n -= (size_t)k;
+	}
+	return 0;
+}
+
+/* the chunks' payloads, one behind the other; *size bytes of them */
+static int unpack(int fd, const char *path, uint32_t pid, uint32_t tid, uint64_t *size,
+		  struct ptrace_error *e)
+{
+	struct log *l = log_open(path, pid, tid, LOG_ENDED, e);
+	const uint8_t *p = NULL, *end = NULL;
+
+	*size = 0;
+	if (!l)
+		return -1;
+	while (log_need(l, &p, &end, 1) && !e->text[0]) {
+		if (write_all(fd, p, (size_t)(end - p)))
+			err_set(e, PTRACE_IO, "cannot unpack %s: %s", path, strerror(errno));
+		*size += (uint64_t)(end - p);
+		p = end;
+	}
+	if (log_why(l))
+		err_set(e, PTRACE_BAD, "%s", log_why(l));
+	log_close(l);
+	return e->text[0] ? -1 : 0;
+}
+
+/* ---- what is in it ---- */
+
+static uint64_t padded(uint64_t n)
+{
+	return (n + 7) & ~7ull;
+}
+
+static bool call_ok(struct rec_stream *r, const struct rec_call *c, uint64_t size)
+{
+	const uint8_t *at = (const uint8_t *)(c + 1), *end = (const uint8_t *)c + size;
+	uint64_t n;
+
+	if (size < sizeof(*c))
+		return false;
+	for (uint32_t i = 0; i < c->nout; i++) {
+		struct rec_out o;
+
+		if ((uint64_t)(end - at) < sizeof(o))
+			return false;
+		memcpy(&o, at, sizeof(o));
+		at += sizeof(o);
+		if (o.len > size || padded(o.len) > (uint64_t)(end - at))
+			return false;
+		at += padded(o.len);
+	}
+	r->calls++;
+	n = c->nr == SYS_mmap ? c->arg[1] : c->nr == SYS_mremap ? c->arg[2] : 0;
+	if (n && c->ret > 0) {
+		uint64_t lo = (uint64_t)c->ret / REC_SLOT, hi = ((uint64_t)c->ret + n - 1) / REC_SLOT;
+
+		for (; lo <= hi && lo < 128; lo++)
+			r->slot[lo / 64] |= 1ull << lo % 64;
+	}
+	return at == end;
+}
+
+static bool record_ok(struct rec_stream *r, const struct rec_head *h)
+{
+	switch (h->kind) {
+	case REC_CALL:
+		return call_ok(r, (const void *)h, h->size);
+	case REC_FILE:
+		return h->size > sizeof(struct rec_file) &&
+		       memchr((const struct rec_file *)h + 1, 0, h->size - sizeof(struct rec_file));
+	case REC_NONDET:
+		return h->size == sizeof(struct rec_nondet);
+	case REC_SIGNAL:
+		return h->size == sizeof(struct rec_signal) && ((const struct rec_signal *)h)->signo - 1 < 64;
+	case REC_END:
+		return h->size == sizeof(struct rec_end);
+	default:
+		return false;
+	}
+}
+
+/* of a process that has come to its last record */
+static uint32_t exit_status(const struct rec_head *h)
+{
+	const struct rec_end *e = (const void *)h;
+
+	return h->kind == REC_END && e->why == REC_EXIT ? e->value & 0xff : 0;
+}
+
+static int check(struct rec_stream *r, const uint8_t *b, uint64_t size, const char *path,
+		 struct ptrace_error *e)
+{
+	while (size - r->size >= sizeof(struct rec_head)) {
+		const struct rec_head *h = (const void *)(b + r->size);
+
+		if (h->size < sizeof(*h) || h->size % 8)
+			return err_set(e, PTRACE_BAD, "%s: the record at byte %llu of the stream is damaged",
+				       path, (ull)r->size);
+		if (h->size > size - r->size)
+			break;
+		if (!record_ok(r, h))
+			return err_set(
+				e, PTRACE_BAD,
+				"%s: the record at byte %llu of the stream (kind %u, %u bytes) is damaged",
+				path, (ull)r->size, h->kind, h->size);
+		r->size += h->size;
+		r->ended = h->kind == REC_END;
+		r->status = exit_status(h);
+	}
+	if (!r->size)
+		return err_set(e, PTRACE_BAD, "%s holds no recording", path);
+	return 0;
+}
+
+static int read_it(struct rec_stream *r, const char *path, uint32_t pid, uint32_t tid, struct ptrace_error *e)
+{
+	uint64_t size;
+	void *b;
+	int rc;
+
+	if (unpack(r->fd, path, pid, tid, &size, e))
+		return -1;
+	if (!size)
+		return err_set(e, PTRACE_BAD, "%s holds no recording", path);
+	b = mmap(NULL, size, PROT_READ, MAP_SHARED, r->fd, 0);
+	if (b == MAP_FAILED)
+		return err_set(e, PTRACE_IO, "cannot map the recording: %s", strerror(errno));
+	rc = check(r, b, size, path, e);
+	munmap(b, size);
+	return rc;
+}
+
+int rec_open(struct rec_stream *r, const char *dir, uint32_t pid, uint32_t tid, const char *tmp,
+	     struct ptrace_error *e)
+{
+	char *path = xprintf("%s/thread-%u.log", dir, tid);
+	int rc;
+
+	memset(r, 0, sizeof(*r));
+	r->fd = open(tmp, O_RDWR | O_TMPFILE | O_CLOEXEC, 0600);
+	if (r->fd < 0) /* not every file system has that */
+		r->fd = (int)syscall(SYS_memfd_create, "recording", 1 /* MFD_CLOEXEC */);
+	if (r->fd < 0)
+		rc = err_set(e, PTRACE_IO, "no room for the recording in %s: %s", tmp, strerror(errno));
+	else
+		rc = read_it(r, path, pid, tid, e);
+	free(path);
+	return rc;
+}
