@@ -52,7 +52,7 @@ $(B)/obj/preload/rt_%.o: preload/rt_%.S
 	$(CC) -Iinclude -Ipreload -MMD -MP -c -o $@ $<
 $(B)/libptrace_rt.so: $(RT_OBJ)
 	$(CC) -shared -nostdlib -Wl,-z,initfirst -Wl,-z,now -Wl,-z,noexecstack -Wl,--build-id \
-		-Wl,-soname,libptrace_rt.so -o $@ $^ -lgcc
+		-Wl,-soname,libptrace_rt.so -Wl,-e,rt_replay_entry -o $@ $^ -lgcc
 # static: it starts while the traced program waits, and its own loading would be half of that. Where there are no
 # static libraries: make COLLECT_LDFLAGS=
 COLLECT_LDFLAGS ?= -static

@@ -13,6 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -21,6 +22,7 @@
 #define PAGE 4096ull
 #define TOP 0x7ffffffff000ull /* end of a process's address space, with four levels of page tables */
 #define PROTS (PROT_READ | PROT_WRITE | PROT_EXEC)
+#define STACK_MORE (8ull << 20)
 #define READ_MAX (1ull << 30) /* a read gives less than 2 GiB */
 
 typedef unsigned long long ull;
@@ -30,6 +32,7 @@ struct builder {
 	const struct start *s;
 	const char *dir; /* of the image */
 	int start_fd;
+	bool grows; /* the stack may: the kernel can be told what is on it (CONFIG_CHECKPOINT_RESTORE) */
 	struct { /* the file opened last: its regions follow each other */
 		const char *name;
 		int fd;
@@ -127,11 +130,23 @@ static int map_file(struct builder *b, const struct run_region *r, const char *n
 
 /* ---- regions ---- */
 
+/* Where the stack cannot grow, there is some of it at once. */
+static void room_below(struct builder *b, const struct run_region *r)
+{
+	struct run_region more = {.addr = r->addr - STACK_MORE, .size = STACK_MORE};
+
+	if (r->addr > STACK_MORE)
+		map(b, &more, PROT_READ | PROT_WRITE, MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+}
+
 static void map_bytes(struct builder *b, const struct run_region *r, bool stack)
 {
 	int prot = (int)(r->prot & PROTS);
 
-	map(b, r, prot | PROT_WRITE, MAP_ANONYMOUS | MAP_NORESERVE | (stack ? MAP_GROWSDOWN : 0), -1, 0);
+	if (stack && !b->grows)
+		room_below(b, r);
+	map(b, r, prot | PROT_WRITE, MAP_ANONYMOUS | MAP_NORESERVE | (stack && b->grows ? MAP_GROWSDOWN : 0),
+	    -1, 0);
 	for (uint64_t at = 0, n; at < r->size; at += n) {
 		n = r->size - at < READ_MAX ? r->size - at : READ_MAX;
 		call(b, xprintf("read %llu bytes for %#llx from start.bin", (ull)n, (ull)(r->addr + at)),
@@ -191,16 +206,48 @@ static int place(struct plan *p, struct ptrace_error *e)
 	return 0;
 }
 
+/* What the kernel says of a process in /proc: to whom its arguments and environment still lay on the old stack, reading
+ * them would make the new one grow down to there. It also names the stack. Nothing else of it is used: the break
+ * is the runtime's business. */
+static int describe(struct builder *b)
+{
+	const char *args = area_copy(b->dir, strlen(b->dir) + 1, b->e);
+	struct prctl_mm_map m = {.start_code = area_lo(),
+				 .end_code = area_lo() + PAGE,
+				 .start_data = area_lo() + PAGE,
+				 .end_data = area_lo() + PAGE,
+				 .start_brk = area_lo() + 2 * PAGE,
+				 .brk = area_lo() + 2 * PAGE,
+				 .start_stack = b->s->s.gpr[4],
+				 .exe_fd = ~0u};
+	void *in;
+
+	if (!args)
+		return -1;
+	m.arg_start = (uint64_t)args;
+	m.arg_end = m.env_start = m.env_end = m.arg_start + strlen(args) + 1;
+	in = area_copy(&m, sizeof(m), b->e);
+	if (!in)
+		return -1;
+	call(b, xprintf("set what /proc says of it"),
+	     &(struct plan_call){SYS_prctl, {PR_SET_MM, PR_SET_MM_MAP, (uint64_t)in, sizeof(m)}, 0});
+	return 0;
+}
+
 int plan_make(struct plan *p, const char *dir, const struct start *s, struct ptrace_error *e)
 {
 	char *path = xprintf("%s/start.bin", dir);
 	struct builder b = {.p = p, .s = s, .dir = dir, .start_fd = open(path, O_RDONLY | O_CLOEXEC), .e = e};
+	unsigned size;
 	int rc = b.start_fd < 0 ? err_set(e, PTRACE_BAD, "cannot open %s: %s", path, strerror(errno))
 				: check(&b);
 
 	free(path);
+	b.grows = !prctl(PR_SET_MM, PR_SET_MM_MAP_SIZE, &size, 0, 0);
 	call(&b, xprintf("unmap what is below"), &(struct plan_call){0});
 	call(&b, xprintf("unmap what is above"), &(struct plan_call){0});
+	if (!rc && b.grows)
+		rc = describe(&b);
 	for (uint32_t i = 0; i < s->nregion && !rc; i++)
 		rc = region(&b, &s->region[i]);
 	call(&b, xprintf("set the fs base"),
