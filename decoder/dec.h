@@ -123,6 +123,8 @@ enum {
 		2, /* many are open at a time: little memory, no descriptor and no thread each; log_time works */
 };
 struct log *log_open(const char *path, uint32_t pid, uint32_t tid, unsigned flags, struct ptrace_error *e);
+/* from a pipe, which is closed with it; whose log it is, is not looked at */
+struct log *log_stream(int fd, const char *name, unsigned flags);
 /* for tests; copies. Cuts as in a chunk */
 struct log *log_mem(const uint8_t *bytes, size_t n, const struct run_cut *cut, uint32_t ncut, bool clean);
 void log_close(struct log *l);
@@ -202,6 +204,9 @@ struct proc {
 	uint32_t index; /* in ptrace_run.proc */
 	uint32_t parent_pid, parent_image; /* if forked, from proc.json */
 	char *command; /* from proc.json, NULL if not there */
+	size_t mod_at; /* bytes of modules.bin that were read */
+	bool recorded; /* its trace comes from a replay: start.s.replay */
+	struct replay *replay; /* while it is decoded */
 	bool ended; /* proc.json knows how it ended */
 	bool stopped; /* tracing did, cleanly, before the process */
 	char *stop; /* how it ended when not by itself, from proc.json; or NULL */
@@ -242,6 +247,7 @@ struct ptrace_run {
 	uint32_t damage; /* notes given: something was lost */
 	void (*note)(void *ctx, const char *line);
 	void *note_ctx;
+	uint32_t nreplay; /* images that were replayed */
 	struct sym *sym;
 	struct ptcode *code; /* pt_code.c; NULL before it is needed */
 };
@@ -251,10 +257,23 @@ void run_note(struct ptrace_run *r, const char *fmt, ...) __attribute__((format(
 void run_open_proc(struct ptrace_run *r, const char *name, uint32_t pid, uint32_t image);
 void run_find_parents(struct ptrace_run *r); /* when all processes are there; orders them */
 void run_open_modules(struct proc *p);
+#define REPLAY_MODULES                                                                                       \
+	(1u << 16) /* records of a replay, at most: they come while it is walked, and must not move */
+/* those of the replay whose run directory is `run` */
+void run_replay_modules(struct proc *p, const char *run, const char *dir);
 void run_open_threads(struct ptrace_run *r, struct proc *p);
 void run_forget_maps(struct ptrace_run *r);
 struct start *start_open(const char *path, struct ptrace_error *e);
 void start_close(struct start *s);
+
+/* ---- replay.c: a recorded image is run again, its log read as it comes ------------------------- */
+
+/* From here on p has the modules of the replay. NULL with err; else the log, for replay_end. */
+struct log *replay_begin(struct proc *p, bool verify, unsigned flags, struct ptrace_error *e);
+/* all: the walk has come to an end by itself. Closes the log; what went wrong is noted. An enum ptrace_status */
+int replay_end(struct proc *p, struct log *log, bool all);
+/* records of modules.bin that have come since; false if there are none */
+bool replay_modules(struct proc *p);
 
 /* ---- mem.c: shadow memory ----------------------------------------------------------------- */
 

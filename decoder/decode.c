@@ -104,26 +104,37 @@ static struct flow *open_flow(struct ptrace_run *r, struct thread *t, const stru
 	return f;
 }
 
+static struct log *open_log(const struct thread *t, const struct walk_opts *o, struct ptrace_error *e)
+{
+	unsigned flags = (t->proc->ended ? LOG_ENDED : 0) | (o->timed ? LOG_MANY : 0);
+	struct log *log;
+	char *path;
+
+	if (t->proc->recorded)
+		return replay_begin(t->proc, o->verify, flags, e);
+	path = thread_path(t);
+	log = log_open(path, t->pub.pid, t->pub.tid, flags, e);
+	free(path);
+	return log;
+}
+
 int decode_thread(struct ptrace_run *r, uint32_t i, const struct walk_opts *o, walk_fn fn, void *ctx,
 		  struct ptrace_stats *st, struct walk_result *res)
 {
 	struct thread *t = r->thread[i];
 	struct ptrace_error e = {0};
 	struct ptrace_stats one = {0};
+	struct log *log = open_log(t, o, &e);
 	struct flow *flow;
-	int k, rc;
-	char *path = thread_path(t);
-	struct log *log = log_open(path, t->pub.pid, t->pub.tid,
-				   (t->proc->ended ? LOG_ENDED : 0) | (o->timed ? LOG_MANY : 0), &e);
+	int rc = PTRACE_OK, k;
 
-	free(path);
 	memset(res, 0, sizeof(*res));
 	if (!log) {
 		run_note(r, "%s; this thread is missing", e.text);
 		st->missing++;
 		return PTRACE_PARTIAL;
 	}
-	if (t->proc->async && t->proc->start && t->proc->start->s.tid == t->pub.tid)
+	if (!t->proc->recorded && t->proc->async && t->proc->start && t->proc->start->s.tid == t->pub.tid)
 		log_limit(log, t->proc->stop_at.lp_pos, t->proc->stop_at.bytes);
 	flow = open_flow(r, t, o);
 	walk_thread(t->proc, log, flow, t->pub.tid, i, o, fn, ctx, &one, res);
@@ -141,9 +152,13 @@ int decode_thread(struct ptrace_run *r, uint32_t i, const struct walk_opts *o, w
 	t->exec = res->exec;
 	t->pub.records = one.accesses;
 	stats_add(st, &one);
-	log_close(log);
+	if (t->proc->recorded)
+		rc = replay_end(t->proc, log, res->end != WALK_CANCELLED && res->end != WALK_LOST);
+	else
+		log_close(log);
 	k = losses(r, t, res);
-	rc = outcome(r, t, res);
+	rc = rc > k ? rc : k;
+	k = outcome(r, t, res);
 	return rc > k ? rc : k;
 }
 

@@ -51,6 +51,7 @@ struct log {
 	uint64_t file_pos, seq, next;
 	bool ended; /* the process */
 	bool many; /* LOG_MANY */
+	bool stream; /* log_stream: of a replay, read once, in order, from a pipe */
 	/* shared, under lock */
 	pthread_mutex_t lock;
 	pthread_cond_t change;
@@ -95,11 +96,12 @@ static bool more_to_come(struct log *l)
 /* reads n bytes at pos; 1 done, 0 the file ends before, -1 error */
 static int read_at(struct log *l, uint64_t pos, void *buf, size_t n)
 {
-	bool more = true;
+	bool more = !l->stream;
 	size_t got = 0;
 
 	while (got < n) {
-		ssize_t k = pread(l->fd, (char *)buf + got, n - got, pos + got);
+		ssize_t k = l->stream ? read(l->fd, (char *)buf + got, n - got)
+				      : pread(l->fd, (char *)buf + got, n - got, pos + got);
 
 		if (k < 0 && errno == EINTR)
 			continue;
@@ -137,7 +139,7 @@ static int check_chunk(struct log *l, const struct run_chunk *c)
 	    c->key > c->raw_size - c->ncut * sizeof(struct run_cut) ||
 	    (c->key && c->key < sizeof(struct run_key)))
 		return bad(l, "is damaged (impossible size or codec)", 0, 0);
-	if (c->pid != l->pid || c->tid != l->tid)
+	if (!l->stream && (c->pid != l->pid || c->tid != l->tid))
 		return bad(l, "belongs to another thread (pid %llu, tid %llu)", c->pid, c->tid);
 	if (c->seq != l->seq || c->first != l->next)
 		return bad(l, "is not the next one (number %llu, stream position %llu)", c->seq, c->first);
@@ -254,7 +256,8 @@ static int next_chunk_many(struct log *l, struct slot *s, bool *last)
 {
 	int k;
 
-	l->fd = open(l->path, O_RDONLY | O_CLOEXEC);
+	if (!l->stream)
+		l->fd = open(l->path, O_RDONLY | O_CLOEXEC);
 	if (l->fd < 0) {
 		char what[100];
 
@@ -262,8 +265,10 @@ static int next_chunk_many(struct log *l, struct slot *s, bool *last)
 		return bad(l, what, 0, 0);
 	}
 	k = next_chunk(l, s, last);
-	close(l->fd);
-	l->fd = -1;
+	if (!l->stream) {
+		close(l->fd);
+		l->fd = -1;
+	}
 	free(l->disk);
 	l->disk = NULL;
 	return k;
@@ -351,6 +356,17 @@ struct log *log_open(const char *path, uint32_t pid, uint32_t tid, unsigned flag
 	}
 	/* without a helper everything still works, one chunk at a time */
 	l->threaded = !pthread_create(&l->helper, NULL, helper, l);
+	return l;
+}
+
+struct log *log_stream(int fd, const char *name, unsigned flags)
+{
+	struct log *l = log_new(name);
+
+	l->fd = fd;
+	l->stream = l->ended = true;
+	l->many = flags & LOG_MANY;
+	l->threaded = !l->many && !pthread_create(&l->helper, NULL, helper, l);
 	return l;
 }
 

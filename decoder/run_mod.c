@@ -3,7 +3,8 @@
  * run_mod.c - the maps of a run, and the modules of its processes
  *
  * Maps are matched by the key in their head, not by their file name, and opened when a module needs them. A
- * record that is damaged costs itself and all behind it.
+ * record that is damaged costs itself and all behind it. A file of code may have several maps in a run: that of a
+ * replay (MAP_F_NONDET) is in the replay's directory, the recording's own (MAP_F_SPARSE) is no matter here.
  */
 #define _GNU_SOURCE
 #include <dirent.h>
@@ -21,6 +22,12 @@ struct mapfile {
 	uint8_t key[32];
 	uint32_t key_len, flags;
 };
+
+/* is a map with these MAP_F_* for a module of a process that is replayed, or for one that is not? */
+static bool of_kind(uint32_t flags, bool replay)
+{
+	return !(flags & MAP_F_SPARSE) && !(flags & MAP_F_NONDET) == !replay;
+}
 
 void run_forget_maps(struct ptrace_run *r)
 {
@@ -76,29 +83,34 @@ static bool is_for(const struct run_module *m, const uint8_t *key, uint32_t key_
 	return key_len == m->key_len && !memcmp(key, m->key, 32) && !((flags ^ m->map_flags) & MAP_F_PT);
 }
 
-static struct map *map_in_dir(struct ptrace_run *r, const struct run_module *m, struct ptrace_error *e)
+static struct map *map_in_dir(struct ptrace_run *r, const struct run_module *m, bool replay,
+			      struct ptrace_error *e)
 {
 	struct map *found = NULL;
 
 	for (uint32_t i = 0; i < r->nmapfile && !found; i++)
-		if (is_for(m, r->mapfile[i].key, r->mapfile[i].key_len, r->mapfile[i].flags))
+		if (is_for(m, r->mapfile[i].key, r->mapfile[i].key_len, r->mapfile[i].flags) &&
+		    of_kind(r->mapfile[i].flags, replay))
 			found = map_open(r->mapfile[i].path, e);
 	return found;
 }
 
-static struct map *map_for(struct ptrace_run *r, const struct run_module *m, char **lost)
+/* run: the run directory with the map; it is that of a replay, or r's own */
+static struct map *map_for(struct ptrace_run *r, const struct run_module *m, const char *run, char **lost)
 {
+	bool replay = run != r->dir;
 	struct ptrace_error e = {0};
 	struct map *found;
 	char *dir;
 
 	for (uint32_t i = 0; i < r->nmap; i++)
-		if (is_for(m, r->map[i]->head->key, r->map[i]->head->key_len, r->map[i]->head->flags))
+		if (is_for(m, r->map[i]->head->key, r->map[i]->head->key_len, r->map[i]->head->flags) &&
+		    of_kind(r->map[i]->head->flags, replay))
 			return r->map[i];
-	dir = xprintf("%s/maps", r->dir);
-	found = map_in_dir(r, m, &e);
+	dir = xprintf("%s/maps", run);
+	found = map_in_dir(r, m, replay, &e);
 	if (!found && read_mapfiles(r, dir))
-		found = map_in_dir(r, m, &e);
+		found = map_in_dir(r, m, replay, &e);
 	if (found) {
 		r->map = xrealloc(r->map, r->nmap + 1, sizeof(*r->map));
 		r->map[r->nmap++] = found;
@@ -132,52 +144,70 @@ static bool modrec_ok(const struct run_module *m, size_t left, uint32_t index)
 	return h == m->xxh3;
 }
 
-static void add_module(struct proc *p, const struct run_module *m)
+/* run: where its map is, NULL: it needs none */
+static void add_module(struct proc *p, const struct run_module *m, const char *run)
 {
 	struct modrec *r;
 	size_t n = m->path_len;
 
-	p->mod = xrealloc(p->mod, p->nmod + 1, sizeof(*p->mod));
+	if (!p->replay)
+		p->mod = xrealloc(p->mod, p->nmod + 1, sizeof(*p->mod));
 	r = &p->mod[p->nmod++];
 	memset(r, 0, sizeof(*r));
 	r->m = *m;
 	r->path = xcalloc(n + 1, 1);
 	memcpy(r->path, m + 1, n);
-	if (m->kind != 1)
+	if (m->kind != 1 || !run)
 		return;
-	r->map = map_for(p->run, m, &r->lost);
+	r->map = map_for(p->run, m, run, &r->lost);
 	if (!r->map)
 		run_note(p->run, "%s: module %s cannot be decoded: %s", p->dir, r->path, r->lost);
 }
 
-void run_open_modules(struct proc *p)
+/* the records that were not read yet */
+static void read_modules(struct proc *p, const char *path, const char *run)
 {
-	char *path = xprintf("%s/modules.bin", p->dir);
 	struct ptrace_error e = {0};
-	size_t size, at = 0;
+	size_t size;
 	const uint8_t *b = file_map(path, &size, &e);
 
 	if (!b || !size)
 		run_note(p->run,
 			 "%s: no module is known, nothing of this process can be decoded: record again",
 			 b ? path : e.text);
-	while (b && size - at >= sizeof(struct run_module)) {
-		const struct run_module *m = (const void *)(b + at);
+	while (b && size >= p->mod_at && size - p->mod_at >= sizeof(struct run_module) &&
+	       (!p->replay || p->nmod < REPLAY_MODULES)) {
+		const struct run_module *m = (const void *)(b + p->mod_at);
 
-		if (!modrec_ok(m, size - at, p->nmod)) {
+		if (!modrec_ok(m, size - p->mod_at, p->nmod)) {
 			run_note(
 				p->run,
 				"%s: record %u at byte %zu is damaged or cut; modules from there on are lost",
-				path, p->nmod, at);
-			at = size;
+				path, p->nmod, p->mod_at);
+			p->mod_at = size;
 			break;
 		}
-		add_module(p, m);
-		at += m->size;
+		add_module(p, m, run);
+		p->mod_at += m->size;
 	}
-	if (at < size)
+	if (b && p->mod_at < size)
 		run_note(p->run, "%s: record %u at byte %zu is cut; modules from there on are lost", path,
-			 p->nmod, at);
+			 p->nmod, p->mod_at);
 	file_unmap(b, size);
+}
+
+void run_open_modules(struct proc *p)
+{
+	char *path = xprintf("%s/modules.bin", p->dir);
+
+	read_modules(p, path, p->recorded ? NULL : p->run->dir);
+	free(path);
+}
+
+void run_replay_modules(struct proc *p, const char *run, const char *dir)
+{
+	char *path = xprintf("%s/modules.bin", dir);
+
+	read_modules(p, path, run);
 	free(path);
 }

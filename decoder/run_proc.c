@@ -213,9 +213,10 @@ static void open_start(struct proc *p)
 	p->tsc = UINT64_MAX;
 	if (!p->forked || !access(path, F_OK)) {
 		p->start = start_open(path, &e);
-		if (p->start)
+		if (p->start) {
 			p->tsc = p->start->s.tsc;
-		else
+			p->recorded = p->start->s.replay;
+		} else
 			run_note(p->run, "%s; its first thread cannot be decoded", e.text);
 	} else {
 		log = xprintf("%s/thread-%u.log", p->dir, p->pid);

@@ -31,6 +31,8 @@ int mod_apply(struct walker *w, uint32_t index)
 	const struct modrec *rec;
 	struct inst *m;
 
+	if (index >= w->proc->nmod && w->proc->replay)
+		replay_modules(w->proc);
 	if (index >= w->proc->nmod)
 		return lost(w, "the stream names module record %u, modules.bin has %u (damaged or cut)",
 			    index, w->proc->nmod);
@@ -56,7 +58,7 @@ int mod_apply(struct walker *w, uint32_t index)
 
 int mod_start(struct walker *w)
 {
-	w->applied = xcalloc(w->proc->nmod, 1);
+	w->applied = xcalloc(w->proc->replay ? REPLAY_MODULES : w->proc->nmod, 1);
 	w->lc = xcalloc(LCACHE, sizeof(*w->lc));
 	for (uint32_t i = 0; i < w->proc->nmod && w->proc->mod[i].m.kind; i++)
 		if (mod_apply(w, i))

@@ -188,7 +188,7 @@ struct run_start {
 	uint64_t magic;
 	uint32_t version;
 	uint32_t
-		nregions; /* struct run_region follow, then their names, then (page aligned) their bytes in order */
+		nregions; /* struct run_region follow, their names, then (page aligned) their bytes in order */
 	uint32_t pid, tid;
 	uint64_t rip, rflags, fsbase, gsbase; /* rip: first instruction executed traced (original address) */
 	uint64_t gpr[16]; /* hardware order */
@@ -197,21 +197,20 @@ struct run_start {
 	uint64_t stack_lo, stack_hi; /* the initial stack's mapping */
 	uint64_t tsc;
 	uint32_t xsave_comp[2][64]; /* CPUID.0DH sub-leaf i: [0] size, [1] offset, for i >= 2 */
-	uint32_t names,
-		zero; /* bytes of names behind the regions table: NUL-terminated, the first one empty */
-	uint64_t
-		xxh3; /* of this struct before the field and, right behind it, the regions table and the names */
+	uint32_t names; /* bytes of names behind the regions table: NUL-terminated, the first one empty */
+	uint32_t
+		replay; /* 1: the thread's log is a record stream (run_rec.h), the trace comes from a replay */
+	uint64_t xxh3; /* of this struct before the field and, right behind it, the regions table and names */
 };
 struct run_region {
 	uint64_t addr, size;
 	uint32_t prot; /* PROT_*, | RUN_REGION_DUMPED when its bytes follow */
 	uint32_t
-		path; /* of what is mapped there: where it begins in the names. 0: none ("[stack]" etc. are names) */
+		path; /* name of what is mapped, "[stack]" etc., too: where it begins in the names. 0: none */
 	uint64_t file_off; /* of its bytes in start.bin; not dumped: in the file that is mapped */
 };
-#define RUN_REGION_DUMPED                                                                                    \
-	0x100u /* every writable private mapping at start is dumped; where the image is to be
-				  replayed, all that is not as it is in a file */
+/* every writable private mapping is; of an image that is to be replayed, all that is in no file as it is here */
+#define RUN_REGION_DUMPED 0x100u
 
 /* ---- modules.bin ---------------------------------------------------------------------- */
 
@@ -299,10 +298,12 @@ struct tcb {
 	uint64_t self; /* 0x50 linear address of this block */
 	uint64_t saved_rsp; /* 0x58 program's rsp while the runtime's C code runs */
 	uint64_t rt_stack; /* 0x60 top of the runtime's own stack for this thread */
-	uint64_t nondet; /* 0x68 rt entry: jumped to in place of an instruction whose result a replay must be told
+	uint64_t
+		nondet; /* 0x68 rt entry: jumped to in place of an instruction whose result a replay must be told
 	                       (MAP_F_NONDET), with r15 = log pointer, tcb.resume set, tcb.what saying which;
 	                       comes back to tcb.resume with the registers it sets, all else kept */
-	uint64_t what; /* 0x70 enum nondet | register << 8 | operand size << 16 | length of the instruction << 24 */
+	uint64_t
+		what; /* 0x70 enum nondet | register << 8 | operand size << 16 | length of the instruction << 24 */
 	uint64_t rsvd;
 	/* 0x80: the runtime's own */
 };
@@ -323,7 +324,15 @@ enum {
 };
 
 /* What tcb.what names */
-enum nondet { NONDET_RDTSC = 1, NONDET_RDTSCP, NONDET_CPUID, NONDET_XGETBV, NONDET_RDRAND, NONDET_RDSEED, NONDET_RDPID };
+enum nondet {
+	NONDET_RDTSC = 1,
+	NONDET_RDTSCP,
+	NONDET_CPUID,
+	NONDET_XGETBV,
+	NONDET_RDRAND,
+	NONDET_RDSEED,
+	NONDET_RDPID
+};
 
 /* ---- log chunks in memory --------------------------------------------------------------
  *

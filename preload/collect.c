@@ -114,7 +114,7 @@ static int codec_of(const char *name)
 static int usage(FILE *f, int status)
 {
 	fputs("usage: ptrace-collect --run DIR --proc DIR --live DIR --compress lz4|zstd|none\n"
-	      "       [--spool BYTES] [--root]\n"
+	      "       [--spool BYTES] [--stream FIFO] [--root]\n"
 	      "Started by libptrace_rt.so; takes its log to disk. See ptrace-collect(1).\n",
 	      f);
 	return status;
@@ -123,10 +123,9 @@ static int usage(FILE *f, int status)
 static int options(struct collect *c, const char **proc, int argc, char **argv)
 {
 	static const struct option opt[] = {
-		{"run", 1, NULL, 'r'},	 {"proc", 1, NULL, 'p'},
-		{"live", 1, NULL, 'l'},	 {"compress", 1, NULL, 'c'},
-		{"spool", 1, NULL, 's'}, {"root", 0, NULL, 'R'},
-		{"help", 0, NULL, 'h'},	 {0},
+		{"run", 1, NULL, 'r'},	    {"proc", 1, NULL, 'p'},  {"live", 1, NULL, 'l'},
+		{"compress", 1, NULL, 'c'}, {"spool", 1, NULL, 's'}, {"root", 0, NULL, 'R'},
+		{"stream", 1, NULL, 'f'},   {"help", 0, NULL, 'h'},  {0},
 	};
 	int o;
 
@@ -148,6 +147,9 @@ static int options(struct collect *c, const char **proc, int argc, char **argv)
 			break;
 		case 's':
 			c->spool = strtoull(optarg, NULL, 10);
+			break;
+		case 'f':
+			c->stream = optarg;
 			break;
 		case 'R':
 			c->root = true;

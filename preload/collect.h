@@ -24,6 +24,8 @@ struct collect {
 	size_t ring_size;
 	uint64_t ring_ino; /* of its memfd */
 	const char *run, *live;
+	const char *stream; /* a FIFO that takes the chunks instead of a log, or NULL: of one thread */
+	int stream_fd;
 	int run_fd; /* the run may be renamed while it goes on */
 	bool root; /* the first process image made the run directory: keeps run.json */
 	int codec; /* run_chunk.codec */
@@ -92,7 +94,7 @@ int write_at(int fd, const void *p, size_t n, uint64_t at);
 int pack_init(struct pack *k);
 /* table: as for lz_pack */
 void chunk_pack(const struct collect *c, struct pack *k, uint16_t *table, const void *p, uint64_t n);
-int chunk_begin(const struct collect *c, struct cthread *t); /* makes the log: one that is empty says so */
+int chunk_begin(struct collect *c, struct cthread *t); /* makes the log: one that is empty says so */
 /* kind: run_chunk.kind */
 int chunk_append(struct collect *c, struct cthread *t, const struct pack *k, const struct ring_desc *d,
 		 int kind);

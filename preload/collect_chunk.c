@@ -6,6 +6,9 @@
  * order, one at a time. The file is open for as long as that takes: there may be more threads than descriptors. After a
  * failed write it is cut back to its last complete record and nothing more is written: what is there stays
  * readable.
+ *
+ * A replay whose trace is wanted at once has a FIFO instead of a log: nothing of it goes to disk, and the replay waits
+ * for who reads.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -80,27 +83,65 @@ static int log_open(const struct collect *c, struct cthread *t)
 	return fd;
 }
 
-int chunk_begin(const struct collect *c, struct cthread *t)
+static int write_stream(int fd, const void *p, size_t n)
 {
-	int fd = log_open(c, t);
+	while (n) {
+		ssize_t r = write(fd, p, n);
 
+		if (r < 0 && errno == EINTR)
+			continue;
+		if (r < 0)
+			return errno;
+		p = (const char *)p + r;
+		n -= (size_t)r;
+	}
+	return 0;
+}
+
+int chunk_begin(struct collect *c, struct cthread *t)
+{
+	int fd;
+
+	if (c->stream) {
+		c->stream_fd = open(c->stream, O_WRONLY | O_CLOEXEC);
+		return c->stream_fd < 0 ? -1 : 0;
+	}
+	fd = log_open(c, t);
 	if (fd >= 0)
 		close(fd);
 	return fd < 0 ? -1 : 0;
+}
+
+static int put_stream(const struct collect *c, const struct run_chunk *h, const struct pack *k)
+{
+	int err = write_stream(c->stream_fd, h, sizeof(*h));
+
+	return err ? err : write_stream(c->stream_fd, k->data, k->size);
+}
+
+static int put_log(const struct collect *c, struct cthread *t, const struct run_chunk *h,
+		   const struct pack *k)
+{
+	int fd = log_open(c, t), err;
+
+	if (fd < 0)
+		return errno;
+	err = write_at(fd, h, sizeof(*h), t->disk);
+	if (!err)
+		err = write_at(fd, k->data, k->size, t->disk + sizeof(*h));
+	if (err && ftruncate(fd, (off_t)t->disk))
+		err = err ? err : errno;
+	close(fd);
+	return err;
 }
 
 int chunk_append(struct collect *c, struct cthread *t, const struct pack *k, const struct ring_desc *d,
 		 int kind)
 {
 	struct run_chunk h = {.magic = RUN_CHUNK_MAGIC, .version = RUN_VERSION};
-	uint64_t start = t->disk;
-	int fd;
 
 	if (c->error)
 		return c->error;
-	fd = log_open(c, t);
-	if (fd < 0)
-		return c->error = errno;
 	h.codec = k->codec;
 	h.kind = kind;
 	h.pid = t->p->pid;
@@ -114,12 +155,7 @@ int chunk_append(struct collect *c, struct cthread *t, const struct pack *k, con
 	h.xxh3 = k->xxh3;
 	h.ncut = d->ncut;
 	h.key = ring_keyed(d);
-	c->error = write_at(fd, &h, sizeof(h), start);
-	if (!c->error)
-		c->error = write_at(fd, k->data, k->size, start + sizeof(h));
-	if (c->error && ftruncate(fd, (off_t)start) && !c->error)
-		c->error = errno;
-	close(fd);
+	c->error = c->stream ? put_stream(c, &h, k) : put_log(c, t, &h, k);
 	if (c->error)
 		return c->error;
 	t->seq++;

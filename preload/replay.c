@@ -28,6 +28,7 @@
 
 struct job {
 	const char *dir, *out; /* of the image; where the run goes */
+	const char *stream; /* a FIFO for the log, or NULL */
 	bool verify, quiet;
 	const char *lib; /* the runtime */
 	struct start *start;
@@ -43,6 +44,7 @@ static const char usage[] =
 	"usage: ptrace-replay [options] RUN-DIRECTORY/proc-PID.N\n"
 	"  -o, --output=DIR   the run directory to make (default RUN-DIRECTORY/proc-PID.N/replay)\n"
 	"      --verify       log every address, too, for ptrace-decode --verify\n"
+	"      --stream=FIFO  write the log there, as it comes, and not into DIR\n"
 	"      --runtime=FILE the runtime to run it under (default libptrace_rt.so next to this program)\n"
 	"  -q, --quiet        say nothing when all is well\n"
 	"  -h, --help  -V, --version\n"
@@ -51,9 +53,9 @@ static const char usage[] =
 static int parse(struct job *j, int argc, char **argv)
 {
 	static const struct option opt[] = {{"output", 1, NULL, 'o'},  {"verify", 0, NULL, 'v'},
+					    {"stream", 1, NULL, 's'},  {"runtime", 1, NULL, 'r'},
 					    {"quiet", 0, NULL, 'q'},   {"help", 0, NULL, 'h'},
-					    {"runtime", 1, NULL, 'r'}, {"version", 0, NULL, 'V'},
-					    {NULL, 0, NULL, 0}};
+					    {"version", 0, NULL, 'V'}, {NULL, 0, NULL, 0}};
 	int c;
 
 	while ((c = getopt_long(argc, argv, "o:qhV", opt, NULL)) != -1) {
@@ -63,6 +65,9 @@ static int parse(struct job *j, int argc, char **argv)
 			break;
 		case 'v':
 			j->verify = true;
+			break;
+		case 's':
+			j->stream = optarg;
 			break;
 		case 'r':
 			j->lib = optarg;
@@ -112,41 +117,61 @@ static char *find_lib(struct ptrace_error *e)
 }
 
 /* Settings that are about the recording, or about who preloads what, are not for the replay. */
-static bool keep(const char *var)
+static bool keep(const char *var, const struct job *j)
 {
-	static const char *const drop[] = {"PTRACE_DIR=",  "PTRACE_RUN=", "PTRACE_CF=",	    "PTRACE_VERIFY=",
-					   "PTRACE_MODE=", "LD_PRELOAD=", "PTRACE_ORACLE=", "PTRACE_ORDER="};
+	static const char *const drop[] = {"PTRACE_DIR=",    "PTRACE_RUN=",   "PTRACE_CF=",
+					   "PTRACE_VERIFY=", "PTRACE_MODE=",  "LD_PRELOAD=",
+					   "PTRACE_ORACLE=", "PTRACE_ORDER=", "PTRACE_STREAM="},
+				 *const streamed[] = {"PTRACE_COMPRESS=", "PTRACE_SPOOL="};
 
 	for (size_t i = 0; i < NELEM(drop); i++)
 		if (!strncmp(var, drop[i], strlen(drop[i])))
 			return false;
+	for (size_t i = 0; j->stream && i < NELEM(streamed); i++)
+		if (!strncmp(var, streamed[i], strlen(streamed[i])))
+			return false;
 	return true;
+}
+
+/* What is read at once is neither compressed nor put aside: the replay waits for its reader. */
+static size_t settings(const struct job *j, char **set)
+{
+	size_t n = 0;
+
+	set[n++] = xprintf("PTRACE_DIR=%s", j->out);
+	set[n++] = xprintf("PTRACE_VERIFY=%d", j->verify);
+	if (j->stream) {
+		set[n++] = xprintf("PTRACE_STREAM=%s", j->stream);
+		set[n++] = xprintf("PTRACE_COMPRESS=none");
+		set[n++] = xprintf("PTRACE_SPOOL=0");
+	}
+	return n;
 }
 
 static char **environment(const struct job *j, struct ptrace_error *e)
 {
-	size_t n = 0, bytes = 0, k = 0;
-	char **to, *p, *set[2];
+	size_t n = 0, bytes = 0, k = 0, nset;
+	char **to, *p, *set[5];
 
-	set[0] = xprintf("PTRACE_DIR=%s", j->out);
-	set[1] = xprintf("PTRACE_VERIFY=%d", j->verify);
+	nset = settings(j, set);
 	for (; environ[n]; n++)
 		bytes += strlen(environ[n]) + 1;
-	bytes += strlen(set[0]) + strlen(set[1]) + 2;
-	to = area_map((n + 3) * sizeof(*to) + bytes, PROT_READ | PROT_WRITE, -1, 0, e);
+	for (size_t i = 0; i < nset; i++)
+		bytes += strlen(set[i]) + 1;
+	to = area_map((n + nset + 1) * sizeof(*to) + bytes, PROT_READ | PROT_WRITE, -1, 0, e);
 	if (!to)
 		return NULL;
-	p = (char *)(to + n + 3);
-	for (size_t i = 0; i < n + 2; i++) {
+	p = (char *)(to + n + nset + 1);
+	for (size_t i = 0; i < n + nset; i++) {
 		const char *var = i < n ? environ[i] : set[i - n];
 
-		if (i < n && !keep(var))
+		if (i < n && !keep(var, j))
 			continue;
 		to[k++] = strcpy(p, var);
 		p += strlen(var) + 1;
 	}
-	free(set[0]);
-	free(set[1]);
+	for (size_t i = 0; i < nset; i++)
+		free(set[i]);
 	return to;
 }
 
@@ -328,6 +353,16 @@ static int open_all(struct job *j)
 	return prepare(j);
 }
 
+static const char *absolute(const char *path)
+{
+	char *cwd = path[0] == '/' ? NULL : getcwd(NULL, 0);
+
+	if (cwd)
+		path = xprintf("%s/%s", cwd, path);
+	free(cwd);
+	return path;
+}
+
 int main(int argc, char **argv)
 {
 	struct job j = {0};
@@ -337,12 +372,9 @@ int main(int argc, char **argv)
 		return rc;
 	if (!j.out)
 		j.out = xprintf("%s/replay", j.dir);
-	if (j.out[0] != '/') {
-		char *cwd = getcwd(NULL, 0);
-
-		j.out = xprintf("%s/%s", cwd ? cwd : "", j.out);
-		free(cwd);
-	}
+	j.out = absolute(j.out);
+	if (j.stream)
+		j.stream = absolute(j.stream);
 	rc = open_all(&j) ? j.e.status : run(&j);
 	if (j.e.text[0])
 		fprintf(stderr, "ptrace-replay: %s\n", j.e.text);

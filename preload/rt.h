@@ -106,7 +106,7 @@ struct rt {
 	const struct replay_info *replay;
 	/* settings (rt_env.c) */
 	char **envp;
-	const char *dir_opt, *run_opt, *analyze_opt, *collect_opt, *compress_opt, *home, *xdg;
+	const char *dir_opt, *run_opt, *analyze_opt, *collect_opt, *compress_opt, *stream_opt, *home, *xdg;
 	bool oracle;
 	enum { RT_CF_AUTO, RT_CF_PT, RT_CF_SOFT } cf; /* PTRACE_CF */
 	bool info; /* PTRACE_LOG=info */

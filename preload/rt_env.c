@@ -143,6 +143,8 @@ int rt_env(char **envp)
 	if (!rt.dir_opt || !*rt.dir_opt)
 		rt.dir_opt = "run.dir";
 	rt.run_opt = get(rt.envp, "PTRACE_RUN");
+	if (rt.how == RT_REPLAY)
+		rt.stream_opt = get(rt.envp, "PTRACE_STREAM");
 	rt.analyze_opt = get(rt.envp, "PTRACE_ANALYZE");
 	rt.collect_opt = get(rt.envp, "PTRACE_COLLECT");
 	rt.home = get(rt.envp, "HOME");

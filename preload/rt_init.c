@@ -96,7 +96,8 @@ static int begin(const uint64_t *regs)
 	if (rt.how == RT_RECORD) {
 		r = rt_record_prepare();
 		if (r) {
-			rt_say("cannot change the vDSO for a recording: ", rt_strerror(r), "; running untraced", NULL);
+			rt_say("cannot change the vDSO for a recording: ", rt_strerror(r),
+			       "; running untraced", NULL);
 			return -1;
 		}
 	}

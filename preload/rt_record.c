@@ -59,7 +59,8 @@ static uint64_t mark_of(struct rt_tcb *t)
 
 static void put_call(struct rt_tcb *t, long r, int n)
 {
-	struct rec_call c = {{REC_CALL, sizeof(c)}, (uint32_t)t->sv.nr, (uint32_t)n, r, t->t.target, {0}, rt_tsc()};
+	struct rec_call c = {
+		{REC_CALL, sizeof(c)}, (uint32_t)t->sv.nr, (uint32_t)n, r, t->t.target, {0}, rt_tsc()};
 
 	args(t, c.arg);
 	for (int i = 0; i < n; i++)
@@ -226,7 +227,8 @@ static void set_random(struct rt_tcb *t, uint64_t v, uint32_t reg, uint32_t size
 
 void rt_nondet(struct rt_tcb *t)
 {
-	uint32_t what = (uint32_t)t->t.what, kind = what & 0xff, reg = what >> 8 & 0xff, size = what >> 16 & 0xff;
+	uint32_t what = (uint32_t)t->t.what, kind = what & 0xff, reg = what >> 8 & 0xff,
+		 size = what >> 16 & 0xff;
 	struct rec_nondet n = {{REC_NONDET, sizeof(n)}, what, 0, t->t.target, {0}};
 	uint64_t g[16];
 
@@ -268,9 +270,12 @@ static uint32_t vdso_call(const char *name)
 	static const struct {
 		const char *name;
 		uint32_t nr;
-	} call[] = {{"__vdso_clock_gettime", __NR_clock_gettime}, {"__vdso_gettimeofday", __NR_gettimeofday},
-		    {"__vdso_time", __NR_time},			  {"__vdso_getcpu", __NR_getcpu},
-		    {"__vdso_clock_getres", __NR_clock_getres},	  {"__vdso_getrandom", ~0u}};
+	} call[] = {{"__vdso_clock_gettime", __NR_clock_gettime},
+		    {"__vdso_gettimeofday", __NR_gettimeofday},
+		    {"__vdso_time", __NR_time},
+		    {"__vdso_getcpu", __NR_getcpu},
+		    {"__vdso_clock_getres", __NR_clock_getres},
+		    {"__vdso_getrandom", ~0u}};
 
 	for (size_t i = 0; i < sizeof(call) / sizeof(call[0]); i++)
 		if (rt_streq(name, call[i].name))

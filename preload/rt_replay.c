@@ -39,7 +39,8 @@ static const struct rec_head *peek(void)
 {
 	const struct rec_head *h = (const void *)cursor;
 
-	if ((uint64_t)(end - cursor) < sizeof(*h) || h->size < sizeof(*h) || h->size > (uint64_t)(end - cursor))
+	if ((uint64_t)(end - cursor) < sizeof(*h) || h->size < sizeof(*h) ||
+	    h->size > (uint64_t)(end - cursor))
 		return NULL;
 	return h;
 }

@@ -104,7 +104,8 @@ static uint64_t mask_now(const struct rt_tcb *t, const uint64_t *uc, uint64_t ri
 {
 	uint64_t p = 0, mask;
 
-	if ((rip != (uint64_t)rt_sys_after && rip != (uint64_t)rt_real_after) || uc[rt_uc_word[RAX]] != (uint64_t)-EINTR)
+	if ((rip != (uint64_t)rt_sys_after && rip != (uint64_t)rt_real_after) ||
+	    uc[rt_uc_word[RAX]] != (uint64_t)-EINTR)
 		return uc[MC_MASK];
 	switch (t->sv.nr) {
 	case __NR_rt_sigsuspend:
@@ -152,12 +153,14 @@ static void reset(struct rt_sigview *v, int sig)
 /* a fault of the instruction that is next: a replay comes to it by itself */
 static bool fault(int sig, const int *info)
 {
-	return info[2] > 0 && (sig == 4 || sig == 5 || sig == 7 || sig == 8 || sig == 11); /* ILL TRAP BUS FPE SEGV */
+	return info[2] > 0 &&
+	       (sig == 4 || sig == 5 || sig == 7 || sig == 8 || sig == 11); /* ILL TRAP BUS FPE SEGV */
 }
 
 /* Recording: a signal that somebody sent. At a system call it is recorded; anywhere else nobody could say where
  * that was, so from here on everything is logged, and the signal comes once more. false: it has to wait until then */
-static bool recorded(struct rt_tcb *t, int sig, const int *info, uint64_t *uc, uint64_t rip, const struct rt_intr *in)
+static bool recorded(struct rt_tcb *t, int sig, const int *info, uint64_t *uc, uint64_t rip,
+		     const struct rt_intr *in)
 {
 	if (fault(sig, info))
 		return true;

@@ -76,8 +76,16 @@ static void __attribute__((noreturn)) collector(void *arg)
 			"--proc",   rt.proc,	  "--live",
 			rt.live,    "--compress", (char *)rt.compress_opt,
 			"--spool",  rt.spool,	  rt.root ? "--root" : NULL,
-			NULL};
+			NULL,	    NULL,	  NULL};
 	long r, fd;
+
+	for (int i = 0; rt.stream_opt && i < (int)(sizeof(argv) / sizeof(argv[0])); i++) {
+		if (argv[i])
+			continue;
+		argv[i] = "--stream";
+		argv[i + 1] = (char *)rt.stream_opt;
+		break;
+	}
 
 	rt_sc(__NR_setsid);
 	fd = rt_sc(__NR_fcntl, t->memfd, F_DUPFD, COLLECT_FD); /* out of the way of 0 to 2 */

@@ -205,6 +205,7 @@ int rt_start_write(const uint64_t *regs, uint64_t rflags)
 	s->version = RUN_VERSION;
 	s->nregions = l.n;
 	s->names = l.names;
+	s->replay = rt.restorable;
 	s->pid = s->tid = rt.pid;
 	s->rip = regs[16];
 	s->rflags = rflags;
