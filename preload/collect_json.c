@@ -193,7 +193,8 @@ static void put_cf(const struct collect *c, FILE *f)
 {
 	const struct ring_pt *pt = &c->ring->pt;
 
-	fprintf(f, "  \"cf\": \"%s\",\n  \"cf_reason\": ", pt->cf == RING_CF_PT ? "pt" : "soft");
+	fprintf(f, "  \"cf\": \"%s\",\n  \"cf_reason\": ", 
+		c->ring->record ? "replay" : pt->cf == RING_CF_PT ? "pt" : "soft");
 	put_string(f, pt->why, strnlen(pt->why, sizeof(pt->why)));
 	fputs(",\n", f);
 }

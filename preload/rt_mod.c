@@ -111,7 +111,8 @@ static int vdso_file(const struct cand *c, char *file)
 	long fd;
 	int r;
 
-	rt_dir_path(file, rt.run, "maps/vdso.so");
+	/* for a replay it is another one: rt_record.c */
+	rt_dir_path(file, rt.run, rt.how == RT_RECORD ? "maps/vdso-replay.so" : "maps/vdso.so");
 	fd = rt_open(file, O_RDONLY, 0);
 	if (!rt_err(fd))
 		return (int)fd;

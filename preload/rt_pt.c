@@ -180,7 +180,7 @@ int rt_pt_look(void)
 
 	rt.pt_set.cf = RING_CF_SOFT;
 	if (rt.cf == RT_CF_SOFT) {
-		why("PTRACE_CF=soft", "");
+		why(rt.how == RT_RECORD ? "PTRACE_CF=replay" : "PTRACE_CF=soft", "");
 	} else {
 		dir = dir && *dir ? dir : PMU_DIR;
 		rt_dir_path(path, dir, "type");

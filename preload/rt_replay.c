@@ -25,14 +25,26 @@ static void __attribute__((noreturn)) leave(int status)
 		rt_sc(__NR_exit_group, status);
 }
 
-void rt_replay_diverged(const char *what, uint64_t rip)
+static void __attribute__((noreturn)) differs(const char *what, uint64_t rip, uint64_t is, uint64_t was)
 {
-	char buf[64];
+	char buf[160];
 	struct rt_str s = rt_str(buf, sizeof(buf));
 
-	rt_putx(&s, rip, 1);
-	rt_say("the replay is not what was recorded: ", what, " at ", buf);
+	rt_put(&s, " before ");
+	rt_putx(&s, rip, 16);
+	if (is != was) {
+		rt_put(&s, ": ");
+		rt_putx(&s, is, 16);
+		rt_put(&s, ", recorded ");
+		rt_putx(&s, was, 16);
+	}
+	rt_say("the replay is not what was recorded: ", what, buf, NULL);
 	leave(REPLAY_EXIT_DIVERGED);
+}
+
+void rt_replay_diverged(const char *what, uint64_t rip)
+{
+	differs(what, rip, 0, 0);
 }
 
 static const struct rec_head *peek(void)
@@ -111,10 +123,24 @@ static const struct rec_head *last(struct rt_tcb *t, const struct rec_end *e)
 	over(t);
 }
 
+/* How many arguments a system call has, at least: what is in the other registers is not its business, and may
+ * be anything. 60 a line */
+static const char nargs[] =
+	"332122233632144024433215043333331202213043336633232334550003"
+	"142133312453221122321122122123223331222114030110020002222333"
+	"311112224322231122232322311122210032112121012522142213032004"
+	"000000035554443332222133312153313100531044342112224144320635"
+	"415523455413203243345343453433651236444646321442442132155455"
+	"254532142366533453325151336664215640000000000000000000000000"
+	"000000000000000000000000000000000000000000000000000000000000"
+	"000042643525332034345654342125444000000000000000000000000000";
+
 /* RT_DO_*, or -1: rt_syscall() goes on, and comes to rt_answer() */
 int rt_replay_before(struct rt_tcb *t)
 {
 	static const uint8_t reg[6] = {RDI, RSI, RDX, R10, R8, R9};
+	static const char what[6][32] = {"rdi of a system call", "rsi of a system call", "rdx of a system call",
+					 "r10 of a system call", "r8 of a system call", "r9 of a system call"};
 	const struct rec_head *h;
 
 	now = NULL;
@@ -130,11 +156,15 @@ int rt_replay_before(struct rt_tcb *t)
 	if (h->kind == REC_END && !(h = last(t, (const void *)h)))
 		return -1;
 	now = (const void *)h;
-	if (h->kind != REC_CALL || now->nr != (uint32_t)t->sv.nr || now->rip != t->t.target)
-		rt_replay_diverged("another system call was made", t->t.target);
-	for (int i = 0; i < 6; i++)
+	if (h->kind != REC_CALL)
+		differs("a system call", t->t.target, t->sv.nr, h->kind << 16);
+	if (now->nr != (uint32_t)t->sv.nr)
+		differs("another system call", t->t.target, t->sv.nr, now->nr);
+	if (now->rip != t->t.target)
+		differs("a system call elsewhere", t->t.target, t->t.target, now->rip);
+	for (int i = 0; now->nr < sizeof(nargs) - 1 && i < nargs[now->nr] - '0'; i++)
 		if (now->arg[i] != t->sv.gpr[reg[i]])
-			rt_replay_diverged("a system call has other arguments", t->t.target);
+			differs(what[i], t->t.target, t->sv.gpr[reg[i]], now->arg[i]);
 	return -1;
 }
 

@@ -86,6 +86,7 @@ static int ring_map(int fd)
 	h->spare = rt.nchunks - 1;
 	h->base = base;
 	h->pt = rt.pt_set;
+	h->record = rt.how == RT_RECORD;
 	rt.main = rt_thread_first();
 	populate(rt.main->th.chunk);
 	return 0;
