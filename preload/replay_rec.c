@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 #include "replay_in.h"
@@ -117,6 +118,24 @@ static uint32_t exit_status(const struct rec_head *h)
 	return h->kind == REC_END && e->why == REC_EXIT ? e->value & 0xff : 0;
 }
 
+/* What was mapped of it cannot be known any more, then. Another machine may number devices and files as it likes. */
+static int file_changed(const struct rec_file *f, struct ptrace_error *e)
+{
+	const char *path = (const char *)(f + 1);
+	struct stat st;
+
+	if (stat(path, &st))
+		return err_set(e, PTRACE_BAD, "%s, which the program had mapped, cannot be opened: %s", path,
+			       strerror(errno));
+	if ((uint64_t)st.st_size != f->size || st.st_mtim.tv_sec != f->mtime_sec ||
+	    st.st_mtim.tv_nsec != f->mtime_nsec)
+		return err_set(
+			e, PTRACE_BAD,
+			"%s, which the program had mapped, has changed since it was recorded: record again",
+			path);
+	return 0;
+}
+
 static int check(struct rec_stream *r, const uint8_t *b, uint64_t size, const char *path,
 		 struct ptrace_error *e)
 {
@@ -133,6 +152,8 @@ static int check(struct rec_stream *r, const uint8_t *b, uint64_t size, const ch
 				e, PTRACE_BAD,
 				"%s: the record at byte %llu of the stream (kind %u, %u bytes) is damaged",
 				path, (ull)r->size, h->kind, h->size);
+		if (h->kind == REC_FILE && file_changed((const void *)h, e))
+			return -1;
 		r->size += h->size;
 		r->ended = h->kind == REC_END;
 		r->status = exit_status(h);

@@ -281,7 +281,7 @@ void rt_replay_after(struct rt_tcb *t, long r)
 	if (queue_signal(t, false))
 		return;
 	e = (const void *)peek();
-	if (e && e->head.kind == REC_END && e->value == REC_SOMEWHERE)
+	if (e && e->head.kind == REC_END && e->why == REC_SWITCH && e->value == REC_SOMEWHERE)
 		over(t);
 }
 

@@ -1,0 +1,183 @@
+#!/bin/sh
+# SPDX-License-Identifier: MIT
+# replay.sh - programs of which only the system calls are recorded (PTRACE_CF=replay): output and exit status as
+# untraced; the replay comes to the recording's end; every address is the one that it logged; and, where the program
+# does the same each time, the trace is, record for record, the one of a run that is recorded in full. Then what
+# goes wrong: damage, files that have changed, a decoder that wants no more.
+#
+# usage: test/replay.sh [BUILD [PROGRAM...]]	with programs: only those, verified
+set -u
+build=$(realpath -m "${1:-build}")
+[ $# = 0 ] || shift
+tmp=$(mktemp -d) || exit 2
+trap 'rm -rf "$tmp"' EXIT
+export XDG_CACHE_HOME="$build/cache"
+mkdir -p "$XDG_CACHE_HOME"
+progs=$build/test/progs
+pass=0 fail=0
+
+# The two settings are of one length together, so that all that the program finds on its stack is where it was; only
+# the second string begins two bytes later.
+run() { # CF PAD PROGRAM ARGS...: traced, output in $tmp/CF.*
+	cf=$1 pad=$2
+	shift 2
+	rm -rf "$tmp/run"
+	timeout 120 setarch -R env -i PATH="$PATH" HOME="$tmp" XDG_CACHE_HOME="$XDG_CACHE_HOME" LC_ALL=C.UTF-8 \
+		PTRACE_DIR="$tmp/run" PTRACE_ANALYZE="$build/ptrace-analyze" PTRACE_RING=4 \
+		PTRACE_CF="$cf" P="$pad" LD_PRELOAD="$build/libptrace_rt.so" "$@" \
+		< "${in:-/dev/null}" > "$tmp/$cf.out" 2> "$tmp/err"
+	echo $? > "$tmp/$cf.status"
+	grep -v '^ptrace: analysing' "$tmp/err" > "$tmp/$cf.err"
+	rm -rf "$tmp/$cf.run"
+	mv "$tmp/run" "$tmp/$cf.run"
+}
+
+native() {
+	timeout 60 setarch -R env -i PATH="$PATH" HOME="$tmp" LC_ALL=C.UTF-8 "$@" < "${in:-/dev/null}" \
+		> "$tmp/native.out" 2> "$tmp/native.err"
+	echo $? > "$tmp/native.status"
+}
+
+ok() {
+	pass=$((pass + 1))
+}
+
+bad() { # NAME WHY
+	echo "FAIL: $1: $2" | head -c 600
+	echo
+	fail=$((fail + 1))
+}
+
+decode() { # ARGS...
+	timeout 300 "$build/ptrace-decode" "$@" 2> "$tmp/decode.err"
+}
+
+# clean: some program of the run may have been killed, which is no fault of the trace
+verify() { # true if every address was compared and is right
+	decode --verify "$tmp/replay.run" > "$tmp/verify"
+	s=$?
+	tail -1 "$tmp/verify" | grep -q 'accesses=[1-9][0-9]* wrong=0 unknown=0 missing=0' && [ $s = 0 ]
+}
+
+recorded() { # PROGRAM ARGS...
+	native "$@"
+	run replay xx "$@"
+	for f in out err status; do
+		cmp -s "$tmp/native.$f" "$tmp/replay.$f" && continue
+		bad "$*" "$f differs: $(diff "$tmp/native.$f" "$tmp/replay.$f" | head -3 | tr '\n' ' ')"
+		return 1
+	done
+	verify && return
+	bad "$*" "$(tail -1 "$tmp/verify") $(grep -v analysing "$tmp/decode.err" | head -3 | tr '\n' ' ')"
+	return 1
+}
+
+verified() { # PROGRAM ARGS...
+	recorded "$@" && ok
+}
+
+same() { # PROGRAM ARGS...: and the trace is that of a run recorded in full
+	recorded "$@" || return
+	run soft xxxx "$@"
+	decode -f text -o "$tmp/replay.txt" "$tmp/replay.run" &&
+		decode -f text -o "$tmp/soft.txt" "$tmp/soft.run" || {
+		bad "$*" "$(tail -1 "$tmp/decode.err")"
+		return
+	}
+	if why=$(python3 - "$tmp/replay.txt" "$tmp/soft.txt" << 'PY'
+import itertools, sys
+n = 0
+with open(sys.argv[1]) as a, open(sys.argv[2]) as b:
+    for x, y in itertools.zip_longest(a, b):
+        n += 1
+        if x == y:
+            continue
+        p, q = (x or "").split(), (y or "").split()
+        if len(p) != len(q) or len(p) < 5 or p[:3] + p[4:] != q[:3] + q[4:] or int(p[3], 16) - int(q[3], 16) != 2:
+            print(f"record {n}: replayed {x}, recorded in full {y}")
+            sys.exit(1)
+sys.exit(n < 100)
+PY
+	); then
+		ok
+	else
+		bad "$*" "$why"
+	fi
+}
+
+# ---- programs ----
+
+if [ $# -gt 0 ]; then
+	for p; do
+		verified "$p"
+	done
+	echo "$pass passed, $fail failed"
+	exit $((fail != 0))
+fi
+
+seq 1 3000 > "$tmp/text"
+printf 'create table t(a,b); insert into t values(1,2),(3,4); select sum(a*b) from t;\n' > "$tmp/sql"
+cat > "$tmp/lua" << 'LUA'
+local t = {}
+for i = 1, 2000 do t[i] = (i * 7919) % 1009 end
+table.sort(t)
+print(t[1], t[2000], os.time() > 0, #tostring({}))
+LUA
+cat > "$tmp/sh" << 'SH'
+x=0; for i in 1 2 3 4 5; do x=$((x + i)); done; echo $x
+echo piped | cat; (exit 4); echo $?; exec sh -c 'echo executed; exit 3'
+SH
+same /bin/true
+same /bin/echo hi
+same gzip -nc "$tmp/text"
+verified sort -rn "$tmp/text"
+in=$tmp/text same cat
+same sed -n '10,20s/1/x/p' "$tmp/text"
+for p in jt_dense calls_indirect exceptions libc_strings deep_recursion setjmp bit_ops; do
+	same "$progs/$p"
+done
+verified ls -la /
+verified date +%Y
+verified sqlite3 "$tmp/db" ".read $tmp/sql"
+verified lua5.4 "$tmp/lua"
+verified bash "$tmp/sh"
+for p in dlopen fault_loop sig_longjmp fork_exec thr_join; do
+	verified "$progs/$p"
+done
+
+# ---- what goes wrong ----
+
+run replay xx gzip -nc "$tmp/text"
+decode -f text --to=1000 -o "$tmp/part" "$tmp/replay.run"
+if [ "$(wc -l < "$tmp/part")" = 1000 ] && ! ls -d "$tmp/replay.run"/replay-* 2> /dev/null; then
+	ok
+else
+	bad early "$(wc -l < "$tmp/part") records of 1000, or its directory is left"
+fi
+check() { # NAME STATUS TEXT: of a decode
+	decode -f null "$tmp/replay.run" > "$tmp/out"
+	s=$?
+	if [ $s = "$2" ] && grep -q "$3" "$tmp/decode.err"; then
+		ok
+	else
+		bad "$1" "status $s, not $2, or no \"$3\": $(head -3 "$tmp/decode.err" | tr '\n' ' ')"
+	fi
+}
+log=$(echo "$tmp"/replay.run/proc-*.0/thread-*.log)
+cp "$log" "$tmp/log"
+PTRACE_REPLAY=/nonexistent check no_tool 1 'cannot execute /nonexistent'
+size=$(stat -c %s "$log")
+truncate -s $((size - 100)) "$log"
+check cut 1 'not come to the recording'
+cp "$tmp/log" "$log"
+printf 'XXXX' | dd of="$log" bs=1 seek=$((size / 2)) conv=notrunc 2> /dev/null
+check damaged 1 'damaged'
+: > "$log"
+check empty 1 'holds no recording'
+cp "$(command -v gzip)" "$tmp/prog"
+run replay xx "$tmp/prog" -nc "$tmp/text"
+cp "$(command -v sort)" "$tmp/prog"
+check changed 1 'another file than when it was recorded'
+
+echo "$pass passed, $fail failed"
+[ $fail = 0 ]
