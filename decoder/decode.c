@@ -83,6 +83,8 @@ void stats_add(struct ptrace_stats *to, const struct ptrace_stats *st)
 /* exit_group or exec of another thread, or a signal, ended it, wherever it was; what it had logged is all there */
 static bool with_process(const struct thread *t, const struct log *log)
 {
+	if (t->proc->recorded && (!t->proc->stop || strncmp(t->proc->stop, "killed", 6)))
+		return false; /* it was alone, and is replayed to its very end */
 	return t->proc->ended && !t->proc->stopped && log_clean(log) && !log_why(log);
 }
 

@@ -292,8 +292,24 @@ static bool as_recorded(const struct job *j, int status)
 	return WIFEXITED(status) && WEXITSTATUS(status) == j->rec.status;
 }
 
+/* The recording says nothing of its end, but its process had one: something of it is missing. */
+static bool cut(const struct job *j)
+{
+	char *path = xprintf("%s/proc.json", j->dir), *text = text_read(path), end[40];
+	bool is = !j->rec.ended && text && json_get(text, "end", end, sizeof(end)) &&
+		  (!strcmp(end, "exit") || !strcmp(end, "exec"));
+
+	free(text);
+	free(path);
+	return is;
+}
+
 static int outcome(struct job *j, int status)
 {
+	if (cut(j)) {
+		err_set(&j->e, PTRACE_PARTIAL, "%s: the recording ends before its process did", j->dir);
+		return PTRACE_PARTIAL;
+	}
 	if (as_recorded(j, status)) {
 		if (!j->quiet)
 			fprintf(stderr, "ptrace-replay: %s: %llu system calls, to the recording's end\n",

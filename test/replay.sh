@@ -136,9 +136,10 @@ same sed -n '10,20s/1/x/p' "$tmp/text"
 for p in jt_dense calls_indirect exceptions libc_strings deep_recursion setjmp bit_ops; do
 	same "$progs/$p"
 done
-verified ls -la /
+mkdir "$tmp/dir"
+verified ls -la "$tmp/dir"
 verified date +%Y
-verified sqlite3 "$tmp/db" ".read $tmp/sql"
+verified sqlite3 :memory: ".read $tmp/sql"
 verified lua5.4 "$tmp/lua"
 verified bash "$tmp/sh"
 for p in dlopen fault_loop sig_longjmp fork_exec thr_join; do
@@ -168,7 +169,7 @@ cp "$log" "$tmp/log"
 PTRACE_REPLAY=/nonexistent check no_tool 1 'cannot execute /nonexistent'
 size=$(stat -c %s "$log")
 truncate -s $((size - 100)) "$log"
-check cut 1 'not come to the recording'
+check cut 1 'holds no recording' # all of it is one chunk
 cp "$tmp/log" "$log"
 printf 'XXXX' | dd of="$log" bs=1 seek=$((size / 2)) conv=notrunc 2> /dev/null
 check damaged 1 'damaged'
