@@ -365,6 +365,10 @@ struct rt_go { /* what rt_signal() wants: */
 /* rt_sigwhere.c: from the ucontext as the kernel filled it in */
 extern const uint8_t
 	rt_uc_word[16]; /* registers, hardware order, in a ucontext of eight-byte words; others: */
+static inline bool within(uint64_t rip, const char *lo, const char *hi)
+{
+	return rip >= (uint64_t)lo && rip < (uint64_t)hi;
+}
 enum { MC_RIP = UC_RIP / 8, MC_EFLAGS = UC_EFLAGS / 8, MC_MASK = UC_SIGMASK / 8 };
 void rt_sig_look(struct rt_tcb *t, const uint64_t *uc, struct rt_intr *in);
 

@@ -7,11 +7,6 @@
  */
 #include "rt.h"
 
-static bool within(uint64_t rip, const char *lo, const char *hi)
-{
-	return rip >= (uint64_t)lo && rip < (uint64_t)hi;
-}
-
 /* The hooks and the window below are left for a place that needs nothing of what they had done. */
 static void raw(struct rt_intr *in, uint64_t rip, uint64_t lp)
 {
