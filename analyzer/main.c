@@ -177,8 +177,7 @@ static char *cache_path(const struct module *m, const struct options *o)
 	else if (xdg && *xdg == '/')
 		n = asprintf(&path, "%s/ptrace/%s-%d%s.ptmap", xdg, hex, MAP_VERSION, kind);
 	else if (home && *home)
-		n = asprintf(&path, "%s/.cache/ptrace/%s-%d%s.ptmap", home, hex, MAP_VERSION,
-			     kind);
+		n = asprintf(&path, "%s/.cache/ptrace/%s-%d%s.ptmap", home, hex, MAP_VERSION, kind);
 	else
 		return NULL;
 	return n < 0 ? NULL : path;

@@ -76,7 +76,8 @@ struct map_head {
 #define MAP_F_PT                                                                                             \
 	4u /* control flow is not in the log: the processor's trace tells it (SEM_JCC_FLOW, SEM_FLOW) */
 #define MAP_F_NONDET 8u /* rdtsc, rdrand, cpuid and the like go through the runtime (tcb.nondet): replay */
-#define MAP_F_SPARSE 16u /* only groups with system calls or such instructions are relocated: recording for a replay */
+#define MAP_F_SPARSE                                                                                         \
+	16u /* only groups with system calls or such instructions are relocated: recording for a replay */
 #define MAP_F_LETTERS "vopns" /* by bit, behind the version and a dash in a cached map's file name */
 
 /* One 32/64-bit field of the copy that depends on where things were loaded. */

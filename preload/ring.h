@@ -114,7 +114,8 @@ struct ring_thread {
 	uint32_t copied; /* what stands behind the log pointer may not all be log (rt_sigframe.c) */
 	uint32_t pt; /* futex: enum ring_pt_state */
 	uint32_t pt_error; /* errno of RING_PT_FAILED */
-	uint64_t rec; /* where the record stream ends (rt_record.c): in place of the log pointer, which is not used. Or 0 */
+	uint64_t
+		rec; /* where the record stream ends (rt_record.c): in place of the log pointer, which is not used. Or 0 */
 };
 #define RING_THREAD_OFF (RING_PAGE - 64)
 
