@@ -1,10 +1,13 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
-# pt.sh [--one] PROG... - is the trace of a run with Intel PT the trace of the same run without?
+# pt.sh PROG... | --one PROG ARGS | --real - is the trace of a run with Intel PT the trace of the same run without?
 #
 # Each PROG runs twice in the same set-up: its control flow recorded by the copies (PTRACE_CF=soft), and under the
 # simulator (ptsim --kernel) by Intel PT. Output and exit status must be equal, and the decoded traces record for record.
-# --one PROG ARGS: a program with arguments. PT_OPTIONS: the simulator's. PT_LOSSES=1: control flow may be lost (faults are
+# Of programs whose header says `ORACLE: yes`, all threads are compared, else the first.
+# Programs whose header says `PT_TODAY: WHY` may fail: that does not work yet.
+# PT_VERIFY=1, for programs that are not the same in every run: one run, with PTRACE_VERIFY=1; every address must be right.
+# --one PROG ARGS: a program with arguments. --real: real programs on small inputs. PT_OPTIONS: the simulator's. PT_LOSSES=1: control flow may be lost (faults are
 # injected): what is decoded must be in the soft trace in the same order, and the decoder must say what is lost.
 #
 # Environment: BUILD (build); PT_JOBS=N programs at a time; PT_KEEP=1 keeps the files.
@@ -43,13 +46,35 @@ pt() { # DIR CMD...
 		${PT_OPTIONS:-} -- "$@" >"$d/pt.out" 2>"$d/pt.err" </dev/null
 }
 
-# decode RUN: the raw trace, the threads in order of creation
-decoded() { # DIR NAME
-	timeout 300 "$decode" "$1/run.$2" --format=raw -o "$1/$2.raw" >"$1/$2.decode" 2>&1
+# What a program of ours says in its first lines.
+field() { # FIELD PROG
+	base=$(basename "$2")
+	base=${base%%.*}
+	sed -n "1,10s|^// $1: ||p" test/progs/"$base".* 2>/dev/null | head -1
+}
+
+# decoded DIR NAME: the raw trace, the threads in order of creation
+# shellcheck disable=SC2086 # no option, or one
+decoded() {
+	timeout 300 "$decode" "$1/run.$2" $only --format=raw -o "$1/$2.raw" >"$1/$2.decode" 2>&1
 	r=$?
 	timeout 60 "$decode" "$1/run.$2" --list >"$1/$2.list" 2>>"$1/$2.decode"
 	sed -n 's/^ *thread \([0-9]*\): tid \([0-9]*\).*/\2 \1/p' "$1/$2.list" | sort -n | cut -d' ' -f2 >"$1/$2.threads"
 	return $r
+}
+
+# The addresses of a run with PT against those that it logged.
+verified() { # CMD...
+	timeout 120 "$@" >"$d/soft.out" 2>"$d/soft.err" </dev/null
+	want=$?
+	PT_OPTIONS="${PT_OPTIONS:-} -E PTRACE_VERIFY=1" pt "$d" "$@"
+	r=$?
+	[ $r -eq $want ] || { detail="exit status $r, $want without PT: $(tail -1 "$d/pt.err")"; return; }
+	cmp -s "$d/soft.out" "$d/pt.out" || { detail="output differs"; return; }
+	timeout 300 "$decode" --verify "$d/run.test" >"$d/verify" 2>&1
+	r=$?
+	detail="$(tail -1 "$d/verify") $(sed -n 's/^ptsim: events=\([0-9]*\).*instructions=\([0-9]*\).*/pt_threads=\1 instructions=\2/p' "$d/pt.err")"
+	[ $r -eq 0 ] && echo "$detail" | grep -q 'wrong=0 unknown=0 missing=0' && result=ok
 }
 
 one() { # CMD...: sets result and detail
@@ -57,6 +82,7 @@ one() { # CMD...: sets result and detail
 	d=$work/$(basename "$1")
 	rm -rf "$d"
 	mkdir -p "$d"
+	[ -z "${PT_VERIFY:-}" ] || { verified "$@"; return; }
 	soft "$d" "$@"
 	want=$?
 	if grep -q SKIPPED "$d/soft.out"; then
@@ -68,6 +94,8 @@ one() { # CMD...: sets result and detail
 	[ $r -eq $want ] || { detail="exit status $r, $want without PT: $(tail -1 "$d/pt.err")"; return; }
 	cmp -s "$d/soft.out" "$d/pt.out" || { detail="output differs"; return; }
 	grep -q '"cf": *"pt"' "$d/run.test/run.json" || { detail="not with PT: $(grep cf_reason "$d/run.test/run.json")"; return; }
+	all=$(field ORACLE "$1") only=--threads=0
+	[ "$all" != yes ] || only=
 	decoded "$d" soft
 	want=$?
 	decoded "$d" test
@@ -75,7 +103,11 @@ one() { # CMD...: sets result and detail
 	[ $r -eq $want ] || [ -n "${PT_LOSSES:-}" ] ||
 		{ detail="decode: status $r, $want without PT: $(tail -1 "$d/test.decode")"; return; }
 	timeout 60 "$decode" "$d/run.soft" --ranges >"$d/ranges" 2>>"$d/soft.decode"
-	paste "$d/soft.threads" "$d/test.threads" | sort -n | cut -f2 >"$d/pairs"
+	if [ "$all" = yes ]; then
+		paste "$d/soft.threads" "$d/test.threads" | sort -n | cut -f2 >"$d/pairs"
+	else
+		echo 0 >"$d/pairs"
+	fi
 	"$compare" "$d/soft.raw" "$d/test.raw" --ranges "$d/ranges" --threads "$d/pairs" ${PT_LOSSES:+--lossy} \
 		>"$d/compare.out" 2>&1
 	r=$?
@@ -85,6 +117,13 @@ one() { # CMD...: sets result and detail
 }
 
 report() { # NAME
+	today=$(field PT_TODAY "$1")
+	if [ -n "$today" ]; then
+		case $result in
+		FAIL) result=open detail="$today: $detail" ;;
+		ok) detail="no longer needs PT_TODAY: $detail" ;;
+		esac
+	fi
 	printf '%-4s %-20s %s\n' "$result" "$1" "$detail"
 	case $result in
 	FAIL) failed=$((failed + 1)) ;;
@@ -109,11 +148,34 @@ split() { # N PROG...
 	done
 	wait
 	sed '/^[0-9]* passed, [0-9]* failed$/d' "$work"/job.*
-	passed=$(cat "$work"/job.* | grep -c '^\(ok\|skip\) ')
+	passed=$(cat "$work"/job.* | grep -c '^\(ok\|skip\|open\) ')
 	failed=$(($# - passed))
 }
 
-if [ "${PT_JOBS:-1}" -gt 1 ]; then
+# gzip of 20 KB, sqlite3 with 200 rows, a shell pipeline
+real() {
+	head -c 20000 /usr/share/common-licenses/GPL-3 >"$work/text"
+	{
+		echo 'create table t(a integer, b text); begin;'
+		i=0
+		while [ $i -lt 200 ]; do
+			echo "insert into t values($((i * 7919 % 1009)), 'row $i');"
+			i=$((i + 1))
+		done
+		echo 'commit; select count(*), sum(a), max(b) from t; select a from t order by a limit 5;'
+	} >"$work/rows.sql"
+	one /usr/bin/gzip -c "$work/text"
+	report gzip
+	one /usr/bin/sqlite3 -init "$work/rows.sql" :memory: 'select avg(a) from t;'
+	report sqlite3
+	PT_VERIFY=1 # process ids are not the same in every run
+	one /bin/sh -c "sort $work/text | uniq -c | tail -2"
+	report pipeline
+}
+
+if [ "${1:-}" = --real ]; then
+	real
+elif [ "${PT_JOBS:-1}" -gt 1 ]; then
 	split "$PT_JOBS" "$@"
 elif [ "${1:-}" = --one ]; then
 	shift
