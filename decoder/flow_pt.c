@@ -421,6 +421,9 @@ static int flow_resync(struct flow *f, uint32_t *counter)
 		p->ahead.bad = FLOW_END;
 		return FLOW_END;
 	}
+	note_time(p);
+	if (p->ahead.tsc)
+		f->tsc = p->ahead.tsc;
 	*counter = f->counter = p->ahead.counter;
 	return FLOW_OK;
 }

@@ -484,6 +484,7 @@ static void losses(void)
 	WENT(f, JMP, 0x5000); /* a jump to anywhere is known */
 	ENDS(f, JE, FLOW_LOST, "do not fit at 0x5000");
 	RESYNC(f, 12);
+	check(f->tsc == 3000, "time %llu at the keyframe", (unsigned long long)f->tsc);
 	WENT(f, JMP, COPY);
 	check(f->tsc == 3000, "time %llu", (unsigned long long)f->tsc);
 	WENT(f, JE, COPY + 4);
