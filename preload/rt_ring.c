@@ -393,13 +393,16 @@ void rt_cut(struct rt_tcb *t, uint64_t at, uint32_t bytes)
 {
 	struct ring_desc *d = rt_chunk_desc(t);
 
+	if (t->th.rec)
+		return; /* in a record stream nothing is interrupted */
 	ring_cuts(rt.ring, t->th.chunk)[d->ncut] = (struct run_cut){(uint32_t)(at - t->chunk), bytes};
 	__atomic_store_n(&d->ncut, d->ncut + 1, __ATOMIC_RELEASE);
 }
 
 void rt_cut_undo(struct rt_tcb *t)
 {
-	rt_chunk_desc(t)->ncut--;
+	if (!t->th.rec)
+		rt_chunk_desc(t)->ncut--;
 }
 
 /* n bytes into the stream, over as many chunks as it takes */
