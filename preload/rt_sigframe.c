@@ -207,8 +207,10 @@ static uint32_t resume(struct rt_tcb *t, uint64_t *uc, uint64_t frame)
 		r.gpr[i] = uc[rt_uc_word[i]];
 	if (m && frame && !stack_told(frames(t), frame, r.gpr[RSP]))
 		take_stack(&r);
-	rt_event_with(t, RUN_EV_RESUME, sizeof(r) + r.stack_size, &r, sizeof(r));
-	rt_log(t, (void *)r.stack, r.stack_size);
+	if (!t->th.rec) { /* a recording has nothing to say to a decoder */
+		rt_event_with(t, RUN_EV_RESUME, sizeof(r) + r.stack_size, &r, sizeof(r));
+		rt_log(t, (void *)r.stack, r.stack_size);
+	}
 	if (!m)
 		return 0;
 	t->t.r15 = r.gpr[R15];
