@@ -197,6 +197,7 @@ struct run_start {
 	uint64_t stack_lo, stack_hi; /* the initial stack's mapping */
 	uint64_t tsc;
 	uint32_t xsave_comp[2][64]; /* CPUID.0DH sub-leaf i: [0] size, [1] offset, for i >= 2 */
+	uint64_t stack_limit; /* RLIMIT_STACK, bytes, ~0 none: how far the stack may grow */
 	uint32_t names; /* bytes of names behind the regions table: NUL-terminated, the first one empty */
 	uint32_t
 		replay; /* 1: the thread's log is a record stream (run_rec.h), the trace comes from a replay */

@@ -18,6 +18,7 @@ enum rec_kind {
 	REC_FILE, /* struct rec_file: the file that the next REC_CALL, an mmap, mapped */
 	REC_NONDET, /* struct rec_nondet: an instruction whose result nobody can know */
 	REC_SIGNAL, /* struct rec_signal: a handler is entered, at the end of the call before */
+	REC_XSTATE, /* struct rec_xstate: behind the first record; not where the processor has no XSAVE */
 	REC_END, /* struct rec_end: the last one. A stream without one was cut: its process was killed */
 };
 
@@ -58,6 +59,14 @@ struct rec_signal {
 	struct rec_head head;
 	uint32_t signo, before; /* before: it came before the next call was made */
 	uint8_t info[128]; /* siginfo_t */
+};
+
+/* x87, SSE and AVX state at the start: values that nobody may rely on, but a program can see which registers are in use
+ * (XSAVEC, XGETBV(1)). An area as XSAVE writes it, with these components (SDM Vol. 1, 13.4). */
+#define REC_XSTATE_MASK 0xe7u
+struct rec_xstate {
+	struct rec_head head;
+	uint8_t area[4096]; /* what none of them needs is zero */
 };
 
 enum rec_why {

@@ -259,8 +259,8 @@ static void __attribute__((noreturn)) child(const struct job *j)
 	no_rseq();
 	if (null < 0 || dup2(null, 0) < 0 || dup2(null, 1) < 0)
 		_exit(REPLAY_EXIT_FAILED);
-	if (!getrlimit(RLIMIT_STACK, &l)) { /* whatever the program's was, it did with it */
-		l.rlim_cur = l.rlim_max;
+	if (!getrlimit(RLIMIT_STACK, &l)) { /* a stack that overflows does so where it did */
+		l.rlim_cur = j->start->s.stack_limit < l.rlim_max ? j->start->s.stack_limit : l.rlim_max;
 		setrlimit(RLIMIT_STACK, &l);
 	}
 	j->stub(j->args);

@@ -103,6 +103,8 @@ static bool record_ok(struct rec_stream *r, const struct rec_head *h)
 		return h->size == sizeof(struct rec_nondet);
 	case REC_SIGNAL:
 		return h->size == sizeof(struct rec_signal) && ((const struct rec_signal *)h)->signo - 1 < 64;
+	case REC_XSTATE:
+		return h->size == sizeof(struct rec_xstate);
 	case REC_END:
 		return h->size == sizeof(struct rec_end);
 	default:

@@ -14,6 +14,7 @@
  * vDSO reads from memory (its functions become system calls), the processor number in the rseq area
  * (unregistered), and the break (said once).
  */
+#include <cpuid.h>
 #include <elf.h>
 #include "rt.h"
 #include "rt_sysout.h"
@@ -372,11 +373,27 @@ int rt_record_prepare(void)
 	return 0;
 }
 
-/* the first record: where the break is */
+static void put_xstate(struct rt_tcb *t)
+{
+	static struct {
+		uint8_t room[64 - sizeof(struct rec_head)];
+		struct rec_xstate x;
+	} __attribute__((aligned(64))) s = {.x = {{REC_XSTATE, sizeof(s.x)}, {0}}};
+	uint32_t a, b, c, d;
+
+	__cpuid(1, a, b, c, d);
+	if (!(c & bit_OSXSAVE))
+		return;
+	__asm__ volatile("xsave64 %0" : "+m"(s.x.area) : "a"(REC_XSTATE_MASK), "d"(0));
+	put(t, &s.x, sizeof(s.x));
+}
+
+/* the first records: where the break is, vector registers */
 void rt_record_start(struct rt_tcb *t)
 {
 	struct rec_call c = {{REC_CALL, sizeof(c)}, __NR_brk, 0, rt_sc(__NR_brk, 0), 0, {0}, rt_tsc()};
 
 	t->th.rec = t->t.lp;
 	put(t, &c, sizeof(c));
+	put_xstate(t);
 }

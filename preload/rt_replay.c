@@ -296,10 +296,20 @@ const struct rec_nondet *rt_replay_nondet(struct rt_tcb *t, uint32_t what)
 
 /* ---- the start ---- */
 
+/* what follows uses none of these registers */
+static void vector_state(const struct rec_xstate *x)
+{
+	static uint8_t area[sizeof(x->area)] __attribute__((aligned(64)));
+
+	memcpy(area, x->area, sizeof(area));
+	__asm__ volatile("xrstor64 %0" : : "m"(area), "a"(REC_XSTATE_MASK), "d"(0));
+}
+
 bool rt_replay_init(const struct replay_info *info)
 {
 	uint64_t regs[17], all = ~0ull;
 	const struct rec_call *first;
+	const struct rec_xstate *x = NULL;
 
 	rt_sc(__NR_rt_sigprocmask, 2, &all, 0, 8);
 	if (info->magic != REPLAY_MAGIC || info->version != REPLAY_VERSION)
@@ -312,6 +322,8 @@ bool rt_replay_init(const struct replay_info *info)
 	first = (const void *)next();
 	if (first->head.kind != REC_CALL || first->nr != __NR_brk || first->rip)
 		rt_replay_diverged("no recording", 0);
+	if (peek() && peek()->kind == REC_XSTATE)
+		x = (const void *)next();
 	brk_end = (first->ret + RT_PAGE - 1) & ~(RT_PAGE - 1);
 	memcpy(regs, info->start->gpr, sizeof(info->start->gpr));
 	regs[16] = info->start->rip;
@@ -322,5 +334,7 @@ bool rt_replay_init(const struct replay_info *info)
 	rt_out.rip = regs[16];
 	rt_out.flags = 0x4400; /* ZF, PF: rt_ctor */
 	rt_out.mask = 0;
+	if (x)
+		vector_state(x);
 	return true;
 }

@@ -167,7 +167,8 @@ static bool recorded(struct rt_tcb *t, int sig, const int *info, uint64_t *uc, u
 	if (within(rip, rt_text_lo, rt_text_hi) && !within(rip, rt_full_entry, rt_full_end) &&
 	    !within(rip, rt_sig_open, rt_sig_open_end)) {
 		rt_record_signal(t, sig, info, in->w.where == RUN_STOP_IN_HOOK);
-		in->lp = in->raw[R15] = t->th.rec; /* what is logged from here on must not be written over it */
+		in->lp = in->raw[R15] =
+			t->th.rec; /* what is logged from here on must not be written over it */
 		return true;
 	}
 	put(uc, in->gpr, in->w.rip, in->rflags);

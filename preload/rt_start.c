@@ -184,6 +184,14 @@ static int checksum(struct run_start *s, const struct list *l)
 	return 0;
 }
 
+static uint64_t stack_limit(void)
+{
+	uint64_t l[2] = {~0ull, ~0ull};
+
+	rt_sc(__NR_prlimit64, 0, 3 /* RLIMIT_STACK */, 0, l);
+	return l[0];
+}
+
 /* regs: 16 GPRs and rip as they will be when the constructor has returned */
 int rt_start_write(const uint64_t *regs, uint64_t rflags)
 {
@@ -204,6 +212,7 @@ int rt_start_write(const uint64_t *regs, uint64_t rflags)
 	s->magic = RUN_START_MAGIC;
 	s->version = RUN_VERSION;
 	s->nregions = l.n;
+	s->stack_limit = stack_limit();
 	s->names = l.names;
 	s->replay = rt.restorable;
 	s->pid = s->tid = rt.pid;
