@@ -140,6 +140,9 @@ void report_text(FILE *f, struct stats *s)
 			(ull)t->losses, (ull)t->lost_bytes, (ull)t->lost_tsc);
 	fprintf(f, "decode        %.2f s, %.1f million accesses/s\n", t->seconds,
 		t->seconds > 0 ? (double)t->accesses / t->seconds / 1e6 : 0);
+	if (s->run->nreplay)
+		fprintf(f, "replay        %u process image%s run again meanwhile\n", s->run->nreplay,
+			s->run->nreplay == 1 ? "" : "s");
 	if (s->unexpected)
 		fprintf(f, "unexpected    %llu entries at places the analysis did not foresee\n",
 			(ull)s->unexpected);
@@ -258,6 +261,8 @@ void report_json(FILE *f, struct stats *s)
 		(ull)t->checked, (ull)t->wrong, (ull)t->unknown, (ull)t->missing);
 	fprintf(f, " \"losses\": %llu, \"lost_log_bytes\": %llu, \"lost_ticks\": %llu,\n", (ull)t->losses,
 		(ull)t->lost_bytes, (ull)t->lost_tsc);
+	if (s->run->nreplay)
+		fprintf(f, " \"replayed_images\": %u,\n", s->run->nreplay);
 	fprintf(f, " \"decode_seconds\": %.6f, \"complete\": %s, \"stop_reason\": ", t->seconds,
 		s->complete ? "true" : "false");
 	json_puts(f, s->reason);

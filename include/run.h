@@ -20,7 +20,7 @@
 
 #include <stdint.h>
 
-#define RUN_VERSION 6
+#define RUN_VERSION 7
 
 /* ---- stream: marks -------------------------------------------------------------------
  *

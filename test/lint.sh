@@ -26,7 +26,7 @@ man_pages() {
 	done
 }
 options() { # every long option a program prints in --help is in its man page
-	for p in analyze record collect decode; do
+	for p in analyze record collect decode replay; do
 		[ -f man/ptrace-$p.1 ] || { echo "man/ptrace-$p.1 is missing"; return 1; }
 		for o in $(build/ptrace-$p --help 2>&1 | grep -oE -- '--[a-z][a-z-]+' | sort -u); do
 			grep -qF -- "$(printf '%s' "$o" | sed 's/-/\\-/g')" man/ptrace-$p.1 ||

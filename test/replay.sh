@@ -136,8 +136,8 @@ same sed -n '10,20s/1/x/p' "$tmp/text"
 for p in jt_dense calls_indirect exceptions libc_strings deep_recursion setjmp bit_ops; do
 	same "$progs/$p"
 done
-mkdir "$tmp/dir"
-verified ls -la "$tmp/dir"
+mkdir "$tmp/dir" "$tmp/dir/a"
+verified ls -l "$tmp/dir"
 verified date +%Y
 verified sqlite3 :memory: ".read $tmp/sql"
 verified lua5.4 "$tmp/lua"

@@ -57,6 +57,7 @@ run verify_real test/real/verify.sh --build "$b" $(workloads/cases.sh list kerne
 	$(workloads/cases.sh list real | grep -v -x -e cc1)
 run trees test/real/trees.sh --build "$b" zstd make pipeline gitclone python-threads python-processes \
 	python-signals python-asyncio perl
+run replay test/replay.sh "$b"
 run fuzz_corpus env B="$b" test/fuzz/corpus.sh
 run badinput env B="$b" test/badinput.sh
 run oddenv env B="$b" test/oddenv.sh
