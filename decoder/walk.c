@@ -101,15 +101,18 @@ int walk_time(struct walker *w, uint64_t tsc)
 	return res->nwhen == NWHEN - 1 ? flush(w) : 0;
 }
 
-/* The time at the batch's end; where a time that log_time does not know of may be next, the last one that is
- * known: an estimate might be later than that. */
+/* The time at the batch's end: what a recording of control flow has, else an estimate. Where a time that log_time
+ * does not know of may be next, the last one that is known: an estimate might be later than that. */
 static void time_end(struct walker *w, uint32_t n)
 {
 	struct walk_result *res = w->res;
 	uint64_t last = res->when[res->nwhen - 1].tsc;
 	bool known = w->blind || res->when[res->nwhen - 1].at == n;
+	uint64_t t = w->flow->tsc;
 
-	res->when[res->nwhen++] = (struct walk_when){n, known ? last : later(last, log_time(w->log, w->p))};
+	if (!t)
+		t = known ? last : log_time(w->log, w->p);
+	res->when[res->nwhen++] = (struct walk_when){n, later(last, t)};
 }
 
 int flush(struct walker *w)

@@ -193,8 +193,11 @@ static void put_cf(const struct collect *c, FILE *f)
 {
 	const struct ring_pt *pt = &c->ring->pt;
 
-	fprintf(f, "  \"cf\": \"%s\",\n  \"cf_reason\": ", 
-		c->ring->record ? "replay" : pt->cf == RING_CF_PT ? "pt" : "soft");
+	fprintf(f, "  \"cf\": \"%s\",\n  \"cf_reason\": ",
+		c->ring->record		 ? "replay"
+		: pt->cf == RING_CF_PT	 ? "pt"
+		: pt->cf == RING_CF_NONE ? "none"
+					 : "soft");
 	put_string(f, pt->why, strnlen(pt->why, sizeof(pt->why)));
 	fputs(",\n", f);
 }

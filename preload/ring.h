@@ -99,7 +99,7 @@ struct ring_pt {
 	uint32_t ptwrite; /* the collector's: the PMU takes PTWRITE packets */
 	char why[512]; /* one line: why this one (run.json, cf_reason) */
 };
-enum ring_cf { RING_CF_SOFT, RING_CF_PT };
+enum ring_cf { RING_CF_SOFT, RING_CF_PT, RING_CF_NONE }; /* NONE: nobody, a test */
 
 /* At the end of a TCB's page. */
 /* ENDED: its last chunk is on its way, it is not counted as alive any more, and about to free its TCB */

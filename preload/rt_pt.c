@@ -178,6 +178,11 @@ int rt_pt_look(void)
 	const char *dir = rt_env_get("PTRACE_PMU_DIR");
 	char path[RT_PATH];
 
+	if (rt.mapflags & MAP_F_PT) { /* PTRACE_TEST_PT_COPIES: nothing for them to rest on */
+		rt.pt_set.cf = RING_CF_NONE;
+		why("copies for Intel PT, which is not used, for a test: this run cannot be decoded", "");
+		return 0;
+	}
 	rt.pt_set.cf = RING_CF_SOFT;
 	if (rt.cf == RT_CF_SOFT) {
 		why(rt.how == RT_RECORD ? "PTRACE_CF=replay" : "PTRACE_CF=soft", "");
