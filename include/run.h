@@ -126,7 +126,7 @@ struct run_key {
 	uint64_t expect; /* tcb.expect */
 	uint64_t tsc;
 	uint64_t stack,
-		stack_size; /* address and number of bytes that follow: the callers' frames from rsp on, at most
+		stack_size; /* address and number of bytes that follow: the red zone below rsp and the callers' frames, at most
 	                       RUN_KEY_STACK */
 };
 _Static_assert(sizeof(struct run_key) == 200, "on-disk format");

@@ -94,6 +94,7 @@ struct ring_pt {
 	uint32_t cyc; /* with CYC packets */
 	int32_t psb, mtc; /* exponents of their periods; mtc -1: none */
 	uint64_t aux, ring; /* bytes of the buffers, powers of two */
+	uint64_t key; /* bytes of log from keyframe to keyframe */
 	uint64_t rt_base, counter_branch, counter_ptw; /* as in struct run_pt_info */
 	uint32_t counter; /* the collector's: run_pt_info.counter */
 	uint32_t ptwrite; /* the collector's: the PMU takes PTWRITE packets */

@@ -19,6 +19,7 @@ extern const char __ehdr_start[]; /* the linker's: where this library was loaded
 #define PMU_DIR "/sys/bus/event_source/devices/intel_pt"
 #define PATIENCE_MS 20000 /* the collector may be waiting for a disk */
 #define EXIT_NO_PT 126
+#define RED_ZONE 128 /* below rsp, the program's (psABI 3.2.2) */
 
 /* ---- settings ---- */
 
@@ -86,6 +87,7 @@ int rt_pt_env(void)
 		return bad("PTRACE_CF", "unknown, use auto, pt, soft or replay");
 	s->aux = 4ull << 20;
 	s->ring = 64ull << 10;
+	s->key = 256u << 10;
 	s->psb = 2;
 	s->mtc = 3;
 	v = rt_env_get("PTRACE_PT_CYC");
@@ -102,6 +104,7 @@ int rt_pt_env(void)
 	rt.ptwrite = v && rt_streq(v, "1");
 	if (size_of("PTRACE_PT_AUX", &s->aux, 64ull << 10, 1ull << 30) ||
 	    size_of("PTRACE_PT_RING", &s->ring, RT_PAGE, 64ull << 20) ||
+	    size_of("PTRACE_PT_KEY", &s->key, 16ull << 10, RUN_CHUNK_SIZE) ||
 	    exponent("PTRACE_PT_PSB", &s->psb, false) || exponent("PTRACE_PT_MTC", &s->mtc, true))
 		return -1;
 	return 0;
@@ -278,12 +281,14 @@ void rt_pt_key(struct rt_tcb *t)
 	struct run_key *k = (void *)t->t.lp;
 	struct rt_where w = {0, RUN_STOP_IN_HOOK, ~0u, 0, 0, 0};
 	struct ring_desc *d = rt_chunk_desc(t);
-	uint64_t n, gpr[16], rflags = rt_rflags(0x202, t->sv.flags);
+	uint64_t n, room, gpr[16], rflags = rt_rflags(0x202, t->sv.flags);
 
 	memcpy(gpr, t->sv.gpr, sizeof(gpr));
 	rt_xlat(t, gpr, t->t.resume, &rflags, &w);
-	n = rt_stack_size(gpr[RSP]);
-	n = (n < RUN_KEY_STACK ? n : RUN_KEY_STACK) & ~7ull;
+	n = rt_stack_size(gpr[RSP]) + RED_ZONE;
+	room = (RUN_CHUNK_SIZE - d->start) / 4; /* the rest is for what the chunk is there for */
+	room = room < RUN_KEY_STACK ? room : RUN_KEY_STACK;
+	n = (n < room ? n : room) & ~7ull;
 	/* first: of who is killed in the midst of this nothing of it is taken for log */
 	d->key = (uint16_t)((sizeof(*k) + n) / 8);
 	__asm__ volatile("" ::: "memory");
@@ -297,7 +302,7 @@ void rt_pt_key(struct rt_tcb *t)
 	rt_sc(__NR_arch_prctl, 0x1003 /* ARCH_GET_FS */, &k->fsbase);
 	k->expect = t->t.expect;
 	k->tsc = rt_tsc();
-	k->stack = gpr[RSP];
+	k->stack = gpr[RSP] - RED_ZONE;
 	if (rt_copy_out(k + 1, k->stack, n))
 		memcpy(k + 1, (void *)k->stack, n);
 	k->stack_size = n;

@@ -14,7 +14,6 @@ _Static_assert(UC_RIP == 21 * 8 && UC_EFLAGS == 22 * 8 && UC_SIGMASK == 37 * 8, 
 #define SPINS 2000
 #define MANY 64 /* threads, from where on each gets small chunks only */
 #define SMALL (64u << 10)
-#define KEYED (256u << 10) /* with Intel PT: each begins with a keyframe, and what gets lost ends there */
 
 static uint32_t chunk_of(uint64_t at) /* index of the chunk that holds this address */
 {
@@ -214,10 +213,18 @@ static uint32_t wait_chunk(bool *fresh)
 	}
 }
 
+/* How much of a chunk is used. With Intel PT each begins with a keyframe, and what gets lost ends there. */
+static uint32_t chunk_room(void)
+{
+	uint32_t room = rt.ring->live > MANY ? SMALL : RUN_CHUNK_SIZE;
+
+	return rt.ring->pt.cf == RING_CF_PT && rt.ring->pt.key < room ? (uint32_t)rt.ring->pt.key : room;
+}
+
 /* t gets a chunk for the bytes of its stream from position first on; false when there is none */
 bool rt_chunk_take(struct rt_tcb *t, uint64_t first)
 {
-	bool fresh, many = rt.ring->live > MANY;
+	bool fresh;
 	uint32_t c = wait_chunk(&fresh);
 	struct ring_desc *d;
 
@@ -231,7 +238,7 @@ bool rt_chunk_take(struct rt_tcb *t, uint64_t first)
 	d->tid = t->th.tid;
 	d->uid = t->th.uid;
 	d->first = first;
-	d->start = many ? RUN_CHUNK_SIZE - SMALL : rt.pt ? RUN_CHUNK_SIZE - KEYED : 0;
+	d->start = RUN_CHUNK_SIZE - chunk_room();
 	d->bytes = d->ncut = d->key = 0;
 	d->tsc_open = rt_tsc();
 	t->th.copied = 0;

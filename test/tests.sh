@@ -21,6 +21,7 @@ run plan_sim "$b"/test/plan_sim -n 2 /bin/bash
 run plan_sim_pt "$b"/test/plan_sim -n 2 --cf=pt /bin/bash
 run oracle env BUILD="$b" test/oracle/selftest.sh
 run ptsim test/ptsim.sh "$b"
+run pt_rt test/pt_rt.sh "$b"
 run api test/api.sh "$b"
 run rt_hook test/rt_hook.sh
 run rt_env test/rt_env.sh
