@@ -43,14 +43,16 @@ struct cut {
 	} * root;
 	uint32_t nroot, caproot, npaid;
 	struct {
-		uint32_t edge, in;
-	} * entry; /* edges whose capacity depends on the round */
+		uint32_t in;
+		int64_t cost;
+	} * entry; /* edges from the source whose capacity depends on the round */
 	uint32_t nentry, capentry;
-	int64_t *base; /* what the flow that all rounds share leaves of each edge */
+	uint8_t *side; /* per node: on the source's side of the last cut */
+	uint32_t nnode;
 	bool fail;
 };
 enum { ROOT_EA, ROOT_CTL, ROOT_MASK };
-enum { SRC, SINK };
+enum { SRC = FLOW_SOURCE, SINK = FLOW_SINK };
 
 static int64_t weight(const struct cut *c, uint32_t block)
 {
@@ -70,10 +72,10 @@ static uint32_t at(const struct cut *c, uint32_t ref)
 	return ref & VG_IN ? c->gr->nop + (ref & ~VG_IN) : ref;
 }
 
-/* is logging this value part of the cut? The source's side has levels. */
+/* is logging this value part of the cut? */
 static bool is_cut(const struct cut *c, uint32_t ref)
 {
-	return c->f.level[c->near[at(c, ref)]] != AN_NONE && c->f.level[c->far[at(c, ref)]] == AN_NONE;
+	return c->side[c->near[at(c, ref)]] && !c->side[c->far[at(c, ref)]];
 }
 
 static bool room(void *arr, uint32_t n, uint32_t *cap, size_t size)
@@ -378,9 +380,9 @@ static int64_t entry_cost(const struct cut *c, uint32_t i)
 static void in_node(struct cut *c, uint32_t i)
 {
 	const struct vg_in *in = &c->v.in[i];
-	uint32_t x = c->gr->nop + i, edge;
+	uint32_t x = c->gr->nop + i;
 	unsigned from;
-	int64_t side = 0;
+	int64_t side = 0, cost = 0;
 
 	if (in->var >= SEM_NGPR)
 		return; /* entered through a mark it would not be computable, and is not demanded */
@@ -388,22 +390,22 @@ static void in_node(struct cut *c, uint32_t i)
 		flow_edge(&c->f, c->near[x], c->far[x], late(in_width(c, in) * weight(c, in->block)));
 	from = vg_from(&c->v, i);
 	if (from & VG_ENTRY)
-		side += 1; /* at least; the round's own in widen() */
+		side += cost = entry_cost(c, i);
 	if (from & VG_MARK)
 		side += in_width(c, in);
 	if (from & VG_RET)
 		side += in_width(c, in) * weight(c, in->block);
 	if (!side)
 		return;
-	edge = flow_edge(&c->f, SRC, c->near[x], side);
+	flow_edge(&c->f, SRC, c->near[x], side);
 	if (!(from & VG_ENTRY))
 		return;
 	if (!room(&c->entry, c->nentry, &c->capentry, sizeof(*c->entry))) {
 		c->fail = true;
 		return;
 	}
-	c->entry[c->nentry].edge = edge;
-	c->entry[c->nentry++].in = i;
+	c->entry[c->nentry].in = i;
+	c->entry[c->nentry++].cost = cost;
 }
 
 static void edges(struct cut *c)
@@ -454,7 +456,7 @@ static void decide(struct cut *c)
 	for (uint32_t i = 0; i < c->nroot; i++) {
 		if (c->root[i].kind == ROOT_MASK)
 			gr->note[c->root[i].op].flags |= GN_MASK;
-		if (c->f.level[c->root[i].node] == AN_NONE)
+		if (!c->side[c->root[i].node])
 			continue;
 		if (c->root[i].kind == ROOT_MASK)
 			gr->note[c->root[i].op].flags &= (uint16_t)~GN_MASK;
@@ -486,35 +488,52 @@ static int build(struct cut *c)
 		return 1;
 	if (c->fail)
 		return -1;
-	n = number(c);
+	c->nnode = number(c);
 	edges(c);
 	free(c->link);
 	c->link = NULL;
-	if (c->fail || flow_seal(&c->f, n) < 0)
-		return -1;
-	if (!flow_run(&c->f, SRC, SINK, BUDGET))
-		return 1;
-	c->base = malloc((c->f.ne + 1) * sizeof(*c->base));
-	for (uint32_t e = 0; c->base && e < c->f.ne; e++)
-		c->base[e] = c->f.e[e].cap;
-	return c->base ? 0 : -1;
+	c->side = calloc(c->nnode, 1);
+	return c->fail || !c->side || flow_seal(&c->f, c->nnode) < 0 ? -1 : 0;
 }
 
-/* what this round's capacities add to the shared flow */
-static bool widen(struct cut *c)
+/* this round's capacities; false: they are what they were */
+static bool new_costs(struct cut *c)
 {
-	for (uint32_t e = 0; e < c->f.ne; e++)
-		c->f.e[e].cap = c->base[e];
-	for (uint32_t i = 0; i < c->nentry; i++)
-		flow_widen(&c->f, c->entry[i].edge, entry_cost(c, c->entry[i].in) - 1);
-	return flow_run(&c->f, SRC, SINK, BUDGET);
+	bool ch = false;
+
+	for (uint32_t i = 0; i < c->nentry; i++) {
+		int64_t cost = entry_cost(c, c->entry[i].in);
+
+		if (cost == c->entry[i].cost)
+			continue;
+		flow_add(&c->f, c->near[c->gr->nop + c->entry[i].in], cost - c->entry[i].cost);
+		c->entry[i].cost = cost;
+		ch = true;
+	}
+	return ch;
 }
 
-int cut_run(struct gr *gr)
+/* is the cut another one? */
+static bool new_sides(struct cut *c)
 {
+	bool ch = false;
+
+	for (uint32_t x = 0; x < c->nnode; x++) {
+		uint8_t s = flow_source_side(&c->f, x);
+
+		ch |= s != c->side[x];
+		c->side[x] = s;
+	}
+	return ch;
+}
+
+int cut_run(struct gr *gr, bool *same)
+{
+	bool first = !gr->cut;
 	int r = 0;
 
-	if (!gr->cut) {
+	*same = false;
+	if (first) {
 		if (gr->nop > MAX_OPS)
 			return 1;
 		gr->cut = calloc(1, sizeof(*gr->cut));
@@ -523,12 +542,18 @@ int cut_run(struct gr *gr)
 		gr->cut->gr = gr;
 		r = build(gr->cut);
 	}
-	if (!r && !widen(gr->cut))
+	if (!r && !first && !new_costs(gr->cut)) {
+		*same = true;
+		return 0;
+	}
+	if (!r && !flow_run(&gr->cut->f, BUDGET))
 		r = 1;
 	if (r)
 		cut_close(gr);
-	else
+	else if (new_sides(gr->cut) || first)
 		decide(gr->cut);
+	else
+		*same = true;
 	return r;
 }
 
@@ -543,7 +568,7 @@ void cut_close(struct gr *gr)
 	free(c->root);
 	free(c->link);
 	free(c->entry);
-	free(c->base);
+	free(c->side);
 	free(c->near);
 	free(c->far);
 	free(c->user);

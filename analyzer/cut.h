@@ -52,33 +52,48 @@ uint32_t vg_end(struct vg *v, uint32_t block, unsigned var); /* a variable at a 
 enum vg_from { VG_ENTRY = 1, VG_MARK = 2, VG_RET = 4, VG_KERNEL = 8 };
 unsigned vg_from(const struct vg *v, uint32_t in);
 
-/* ---- minimum cut (cut_dinic.c) -------------------------------------------------------------- */
+/* ---- minimum cut (cut_flow.c) --------------------------------------------------------------- */
 
 #define CUT_INF (1ll << 40)
 #define CUT_ONCE 128 /* weight of what runs once an activation */
 int64_t *cut_freq(const struct gr *gr); /* cut_freq.c */
+enum { FLOW_SOURCE, FLOW_SINK }; /* nodes from 2 on are the caller's */
 struct flow_edge {
 	uint32_t to, rev; /* rev: index of the reverse */
 	int64_t cap; /* what is left of it */
 };
 struct flow_arc {
-	uint32_t from, to; /* from: once sealed, index in e[] */
+	uint32_t from, to;
 	int64_t cap;
 };
+struct flow_node {
+	int64_t room; /* from the source, or minus that to the sink */
+	uint32_t parent; /* edge that leads to it */
+	uint32_t time, dist; /* in which round it was seen to lead to the root, and how far that is */
+	bool sink, active; /* which tree it is in; waits for growing */
+};
 struct flow {
-	struct flow_arc *arc; /* as added */
+	struct flow_arc *arc; /* as added; until sealed */
 	struct flow_edge *e; /* the same and their reverses, by node: first[x] .. first[x + 1] */
-	uint32_t narc, caparc, ne;
-	uint32_t *first, *cur, *level, *queue;
+	uint32_t narc, caparc;
+	uint32_t *first, *active, *orphan;
+	struct flow_node *x;
 	uint32_t n;
 	bool fail;
 };
-uint32_t flow_edge(struct flow *f, uint32_t from, uint32_t to, int64_t cap); /* number of the edge */
+void flow_edge(struct flow *f, uint32_t from, uint32_t to,
+	       int64_t cap); /* not from the sink or to the source */
 int flow_seal(struct flow *f, uint32_t nodes); /* all edges are there; 0, -1 no memory */
-void flow_widen(struct flow *f, uint32_t arc, int64_t cap); /* adds cap to it; run again then */
+/* adds cap, which may be negative, to the edge from the source to a node: then run again. The sum must not be
+ * negative. (Where more flows than is left, the node gets an edge to the sink that takes it: as much for every cut) */
+void flow_add(struct flow *f, uint32_t node, int64_t cap);
 void flow_close(struct flow *f);
-/* Largest flow, from the flow there is; afterwards level[x] != AN_NONE for the nodes on the source's side of the cut.
- * false when it took more than `budget` edge visits. */
-bool flow_run(struct flow *f, uint32_t s, uint32_t t, uint64_t budget);
+/* Largest flow, from the flow there is. false when it took more than `budget` visits of edges and nodes. */
+bool flow_run(struct flow *f, uint64_t budget);
+/* after it: is the node on the source's side of the cut? */
+static inline bool flow_source_side(const struct flow *f, uint32_t node)
+{
+	return node == FLOW_SOURCE || (f->x[node].parent != 0xffffffffu && !f->x[node].sink);
+}
 
 #endif

@@ -13,13 +13,17 @@
 #include <stdlib.h>
 #include "plan.h"
 
-/* plan_solve - decide what is logged; 0 or -1 */
+/* plan_solve - decide what is logged; 0 or -1. Where a second run decides the same, what is needed is the same,
+ * too: what is logged at the entries besides (gr_need.c) is what was not needed there. */
 int plan_solve(struct gr *gr)
 {
-	int r = cut_run(gr);
+	bool same;
+	int r = cut_run(gr, &same);
 
 	if (r < 0)
 		return -1;
+	if (same)
+		return gr->broken ? -1 : 0;
 	if (r > 0 && (gr_need(gr) < 0 || gr_branches(gr) < 0))
 		return -1;
 	return gr_need(gr);

@@ -268,8 +268,9 @@ uint32_t gr_ret_clobber(const struct gr *gr, uint32_t b);
 void gr_forget_slots(const struct gr *gr, uint32_t k, struct gr_set *s); /* a record that writes */
 
 /* cut.c: decisions by minimum cut; 0, or 1 when the group is too large for it, -1 no memory. The graph
- * stays with the group: a second run with round1 or sum->needs changed is cheap. */
-int cut_run(struct gr *gr);
+ * stays with the group: a second run with round1 or sum->needs changed is cheap. *same: nothing else is decided
+ * than the last time. */
+int cut_run(struct gr *gr, bool *same);
 void cut_close(struct gr *gr);
 
 /* plan.c: all of the above on an opened group; 0 or -1 */
