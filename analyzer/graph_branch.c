@@ -161,12 +161,6 @@ int gr_branches(struct gr *gr)
 	for (uint32_t i = 0; i < g->nblock; i++) {
 		const struct an_block *b = &g->block[i];
 
-		gr_out(gr, i, &s);
-		gr_back_block(gr, i, &s, true);
-		gr->b[i].logneed = s; /* before AT_BLOCK logs are taken out */
-		for (int r = 0; r < SEM_NGPR; r++)
-			if (!((gr->b[i].blklog | gr->b[i].blkforce) >> r & 1))
-				gr_del_gpr(&gr->b[i].logneed, r);
 		memset(&gr->b[i].know, 0xff, sizeof(struct gr_set));
 		if ((b->flags & (AN_B_ENTRY | AN_B_LANDING)) || !b->npred || gr->b[i].stub == STUB_RESYNC)
 			from_mark(gr, i);

@@ -74,13 +74,15 @@ static bool knows(const struct gr_set *s, uint32_t gk, unsigned reg)
 	return reg == SEM_NONE || (reg < SEM_NGPR ? gk >> reg & 1 : gr_has(s, reg));
 }
 
-/* step - one op; gk: general registers that may still be named in this instruction */
-static void step(struct gr *gr, uint32_t k, struct gr_set *s, uint32_t *gk, bool final)
+/* step - one op; gk: general registers that may still be named in this instruction. What is noted at the last
+ * visit stands. */
+static void step(struct gr *gr, uint32_t k, struct gr_set *s, uint32_t *gk)
 {
 	const struct sem_op *op = &gr->op[k];
 	struct gr_note *n = &gr->note[k];
 	bool ok;
 
+	n->flags &= (uint16_t) ~(GN_COMP | GN_EA | GN_MASKCAN);
 	if (op->op == SEM_STORE) {
 		if (gr->forward && n->slot != GR_NOSLOT) {
 			if (knows(s, *gk, op->a) && knows(s, *gk, op->b))
@@ -90,14 +92,14 @@ static void step(struct gr *gr, uint32_t k, struct gr_set *s, uint32_t *gk, bool
 		}
 	} else if (op->op == SEM_REC) {
 		gr_forget_slots(gr, k, s);
-		if (final && !(knows(s, *gk, op->a) && knows(s, *gk, op->b)))
+		if (!(knows(s, *gk, op->a) && knows(s, *gk, op->b)))
 			n->flags |= GN_EA;
 	} else if (op->op == SEM_RECVEC) {
-		if (final && gr_mask(op) != SEM_NONE && gr_has(s, gr_mask(op)))
+		if (gr_mask(op) != SEM_NONE && gr_has(s, gr_mask(op)))
 			n->flags |= GN_MASKCAN;
 	} else if (gr_is_value(op)) {
 		ok = comp(gr, k, s, *gk);
-		if (final && ok)
+		if (ok)
 			n->flags |= GN_COMP;
 		if (op->dst >= SEM_NGPR) {
 			if (ok)
@@ -109,6 +111,9 @@ static void step(struct gr *gr, uint32_t k, struct gr_set *s, uint32_t *gk, bool
 		}
 	}
 }
+
+#define TEMPS (~0ull << SEM_T0)
+_Static_assert(SEM_TLAST == 63, "temporaries are the end of the first word");
 
 static void through_call(struct gr *gr, uint32_t bi, struct gr_set *s)
 {
@@ -123,7 +128,7 @@ static void through_call(struct gr *gr, uint32_t bi, struct gr_set *s)
 			gr_del(s, GR_SLOT + i);
 }
 
-static void run_block(struct gr *gr, uint32_t bi, struct gr_set *s, bool final)
+static void run_block(struct gr *gr, uint32_t bi, struct gr_set *s)
 {
 	const struct an_block *b = &gr->g->block[bi];
 	uint8_t flow = gr_flow(gr, bi);
@@ -133,12 +138,10 @@ static void run_block(struct gr *gr, uint32_t bi, struct gr_set *s, bool final)
 
 		for (uint32_t k = gr->in[i].op; k < gr->in[i + 1].op; k++)
 			if (!(gr->note[k].flags & GN_SLOT2))
-				step(gr, k, s, &gk, final);
+				step(gr, k, s, &gk);
 	}
-	if (final)
-		gr->b[bi].ctl_can = gr_has(s, SEM_T0);
-	for (int t = SEM_T0; t <= SEM_TLAST; t++)
-		gr_del(s, t);
+	gr->b[bi].ctl_can = gr_has(s, SEM_T0);
+	s->w[0] &= ~TEMPS;
 	if (flow == FLOW_CALL || flow == FLOW_ICALL)
 		through_call(gr, bi, s);
 }
@@ -174,7 +177,7 @@ int gr_know(struct gr *gr)
 			if (!gr->b[i].visited)
 				continue;
 			gr->b[i].visited = 0;
-			run_block(gr, i, &s, false);
+			run_block(gr, i, &s);
 			again |= flow_to(gr, b->succ[0], &s);
 			again |= flow_to(gr, b->succ[1], &s);
 			if (b->table == AN_NONE)
@@ -184,10 +187,8 @@ int gr_know(struct gr *gr)
 		}
 	}
 	for (uint32_t i = 0; i < g->nblock; i++) {
-		struct gr_set s = gr->b[i].know;
 		uint8_t flow = gr_flow(gr, i);
 
-		run_block(gr, i, &s, true);
 		/* loop and jrcxz only test rcx: always computed. The rest is logged until proved known. */
 		gr->b[i].ctl_log = !(flow == FLOW_JCC && gr->b[i].ctl_can &&
 				     gr->in[g->block[i].first + g->block[i].n - 1].cc == 0xff);

@@ -75,8 +75,8 @@ static void switch_needs(const struct gr *gr, struct gr_set *n)
 			gr_add_gpr(n, r, 8);
 }
 
-/* gr_out - needs at the end of a block, after its last instruction's data effects */
-void gr_out(struct gr *gr, uint32_t bi, struct gr_set *n)
+/* needs at the end of a block, after its last instruction's data effects */
+static void out_needs(struct gr *gr, uint32_t bi, struct gr_set *n)
 {
 	const struct an_block *b = &gr->g->block[bi];
 	uint32_t last = b->first + b->n - 1;
@@ -136,7 +136,7 @@ static void use(struct gr *gr, struct gr_set *n, unsigned reg, unsigned w)
 		gr_add(n, reg);
 }
 
-static void back_value(struct gr *gr, uint32_t i, uint32_t k, struct gr_set *n, bool mark)
+static void back_value(struct gr *gr, uint32_t i, uint32_t k, struct gr_set *n)
 {
 	const struct sem_op *op = &gr->op[k];
 	struct gr_note *note = &gr->note[k];
@@ -153,14 +153,11 @@ static void back_value(struct gr *gr, uint32_t i, uint32_t k, struct gr_set *n, 
 	if (!(note->flags & GN_COMP) || (op->dst < SEM_NGPR && (gr->in[i].logged >> op->dst & 1))) {
 		if (op->dst >= SEM_NGPR)
 			gr->broken = true;
-		if (mark) {
-			note->flags |= GN_LOG;
-			note->nw = (uint8_t)nw;
-		}
+		note->flags |= GN_LOG;
+		note->nw = (uint8_t)nw;
 		return;
 	}
-	if (mark)
-		note->flags |= note->flags & GN_COUNT ? GN_LOG : GN_EMIT;
+	note->flags |= note->flags & GN_COUNT ? GN_LOG : GN_EMIT;
 	if (note->flags & GN_COUNT)
 		return;
 	if (op->op == SEM_LOAD && !(note->flags & (GN_RO | GN_SELF)))
@@ -170,7 +167,7 @@ static void back_value(struct gr *gr, uint32_t i, uint32_t k, struct gr_set *n, 
 		use(gr, n, u[j].reg, u[j].w);
 }
 
-static void back_op(struct gr *gr, uint32_t i, uint32_t k, struct gr_set *n, bool mark, uint32_t rec)
+static void back_op(struct gr *gr, uint32_t i, uint32_t k, struct gr_set *n, uint32_t rec)
 {
 	const struct sem_op *op = &gr->op[k];
 	struct gr_note *note = &gr->note[k];
@@ -180,12 +177,11 @@ static void back_op(struct gr *gr, uint32_t i, uint32_t k, struct gr_set *n, boo
 		if (note->slot == GR_NOSLOT || !gr_has(n, GR_SLOT + note->slot))
 			return;
 		gr_del(n, GR_SLOT + note->slot);
-		if (mark)
-			note->flags |= GN_EMIT;
+		note->flags |= GN_EMIT;
 		use(gr, n, op->a, 8);
 		use(gr, n, op->b, op->w);
 	} else if (op->op == SEM_REC) {
-		if ((note->flags & GN_EA) || (rec < 8 && (gr->in[i].ea >> rec & 1)))
+		if ((note->flags & GN_EA) || (gr->in[i].ea && rec < 8 && (gr->in[i].ea >> rec & 1)))
 			return;
 		use(gr, n, op->a, 8);
 		use(gr, n, op->b, 8);
@@ -200,7 +196,7 @@ static void back_op(struct gr *gr, uint32_t i, uint32_t k, struct gr_set *n, boo
 			use(gr, n, gr_mask(op), 8);
 		}
 	} else if (gr_is_value(op)) {
-		back_value(gr, i, k, n, mark);
+		back_value(gr, i, k, n);
 	}
 }
 
@@ -214,21 +210,21 @@ static uint32_t nrecs(const struct gr *gr, uint32_t i)
 	return n;
 }
 
-/* gr_back_block - needs from the block's end to its start; mark: fill in what is emitted and logged */
-void gr_back_block(struct gr *gr, uint32_t bi, struct gr_set *n, bool mark)
+/* needs from the block's end to its start. What is emitted and logged is marked on the way: the last visit's
+ * marks stand, as the needs at the end only grow. */
+static void back_block(struct gr *gr, uint32_t bi, struct gr_set *n)
 {
 	const struct an_block *b = &gr->g->block[bi];
 
 	for (uint32_t i = b->first + b->n; i-- > b->first;) {
-		uint32_t rec = nrecs(gr, i);
+		uint32_t rec = gr->in[i].ea ? nrecs(gr, i) : 0;
 
 		for (uint32_t k = gr->in [i + 1].op; k-- > gr->in[i].op;) {
-			if (mark)
-				gr->note[k].flags &= (uint16_t) ~(GN_EMIT | GN_LOG);
+			gr->note[k].flags &= (uint16_t) ~(GN_EMIT | GN_LOG);
 			if (gr->note[k].flags & GN_SLOT2)
 				continue;
 			rec -= gr->op[k].op == SEM_REC;
-			back_op(gr, i, k, n, mark, rec);
+			back_op(gr, i, k, n, rec);
 		}
 	}
 }
@@ -248,6 +244,35 @@ static uint32_t forced_blklog(const struct gr *gr, uint32_t bi)
 	return set;
 }
 
+/* of n at block bi's start what is logged there goes to logneed */
+static void take_logged(struct gr *gr, uint32_t bi, struct gr_set *n)
+{
+	uint32_t log = gr->b[bi].blklog | gr->b[bi].blkforce;
+	struct gr_set *l = &gr->b[bi].logneed;
+
+	memset(l, 0, sizeof(*l));
+	for (; log; log &= log - 1) {
+		unsigned r = (unsigned)__builtin_ctz(log), w = gr_gpr(n, r);
+
+		if (w)
+			gr_add_gpr(l, r, w);
+		gr_del_gpr(n, r);
+	}
+}
+
+/* block bi needs more: so do those that lead to it */
+static void needs_more(struct gr *gr, uint32_t bi)
+{
+	const struct an_group *g = gr->g;
+
+	for (uint32_t k = 0; k < g->block[bi].npred; k++)
+		gr->b[g->block[bi].pred[k]].visited = 1;
+	if (g->block[bi].flags & AN_B_ANYTARGET)
+		for (uint32_t i = 0; i < g->nblock; i++)
+			if (gr_switches(gr, i))
+				gr->b[i].visited = 1;
+}
+
 int gr_need(struct gr *gr)
 {
 	const struct an_group *g = gr->g;
@@ -262,21 +287,16 @@ int gr_need(struct gr *gr)
 	while (again) {
 		again = false;
 		for (uint32_t i = g->nblock; i-- > 0;) {
-			uint32_t log = gr->b[i].blklog | gr->b[i].blkforce;
-
 			if (!gr->b[i].visited)
 				continue;
 			gr->b[i].visited = 0;
-			gr_out(gr, i, &n);
-			gr_back_block(gr, i, &n, false);
-			for (int r = 0; r < SEM_NGPR; r++)
-				if (log >> r & 1)
-					gr_del_gpr(&n, r);
+			out_needs(gr, i, &n);
+			back_block(gr, i, &n);
+			take_logged(gr, i, &n);
 			if (!gr_or(&gr->b[i].need, &n))
 				continue;
 			again = true;
-			for (uint32_t k = 0; k < g->block[i].npred; k++)
-				gr->b[g->block[i].pred[k]].visited = 1;
+			needs_more(gr, i);
 		}
 	}
 	return gr->broken ? -1 : 0;

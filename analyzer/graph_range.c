@@ -213,8 +213,7 @@ unsigned gr_zero_width(const struct sem_op *op)
 struct range {
 	struct gr *gr;
 	struct gr_rng r[64];
-	uint32_t wide; /* sums with an index, so far */
-	bool note;
+	uint32_t wide; /* sums with an index */
 };
 
 static void run_block(struct range *g, uint32_t bi)
@@ -231,13 +230,13 @@ static void run_block(struct range *g, uint32_t bi)
 
 			if (n->flags & GN_SLOT2)
 				continue;
-			if (g->note) {
-				if (op->op == SEM_LEA && op->b < 64 && g->r[op->b].zb <= IDX)
-					n->idx = GR_IDX(g->r[op->b].zb, op->w);
-				near = near_operands(op, g->r);
-				if (near && g->wide++ < GR_WIDE)
-					n->flags |= near;
-			}
+			/* what is noted at the last visit stands */
+			if (op->op == SEM_LEA)
+				n->idx = op->b < 64 && g->r[op->b].zb <= IDX ? GR_IDX(g->r[op->b].zb, op->w)
+									     : 0;
+			near = near_operands(op, g->r);
+			g->wide += (near != 0) - ((n->flags & (GN_NEARA | GN_NEARB)) != 0);
+			n->flags = (uint16_t)((n->flags & ~(GN_NEARA | GN_NEARB)) | near);
 			if (!gr_is_value(op) || op->dst >= 64)
 				continue;
 			g->r[op->dst] = result(gr, k, g->r);
@@ -330,18 +329,14 @@ static void bound(struct range *g, uint32_t bi, bool taken)
 	}
 }
 
-/* registers whose values are small on the way with the outcome `taken` */
-static uint16_t find_small(struct range *g, uint32_t bi, bool taken)
+/* registers whose values are small */
+static uint16_t find_small(const struct range *g)
 {
-	struct gr_rng keep[64];
 	uint16_t set = 0;
 
-	memcpy(keep, g->r, sizeof(keep));
-	bound(g, bi, taken);
 	for (int r = 0; r < SEM_NGPR; r++)
 		if (least(g->r[r].zb + 1u, g->r[r].sb) <= GR_SMALL + 1)
 			set |= 1u << r;
-	memcpy(g->r, keep, sizeof(keep));
 	return set;
 }
 
@@ -360,10 +355,11 @@ static bool arrive(struct range *g, uint32_t to, uint32_t lost)
 		return false;
 	b = &g->gr->b[to];
 	for (int r = 0; r < SEM_NGPR; r++) {
-		struct gr_rng n = join(b->rng[r], lost >> r & 1 ? any : g->r[r]);
+		struct gr_rng x = lost >> r & 1 ? any : g->r[r], n;
 
-		if (n.zb == b->rng[r].zb && n.sb == b->rng[r].sb)
+		if (x.zb <= b->rng[r].zb && x.sb <= b->rng[r].sb)
 			continue;
+		n = join(b->rng[r], x);
 		if (b->nrange > ROUNDS)
 			n = (struct gr_rng){n.zb > b->rng[r].zb ? widen(n.zb) : n.zb,
 					    n.sb > b->rng[r].sb ? widen(n.sb) : n.sb};
@@ -378,27 +374,34 @@ static bool arrive(struct range *g, uint32_t to, uint32_t lost)
 	return false;
 }
 
-static bool leave(struct range *g, uint32_t bi)
+/* what a block's end tells the blocks it leads to (`on`: and tells them); true if one has to be run again */
+static bool leave(struct range *g, uint32_t bi, bool on)
 {
-	const struct gr *gr = g->gr;
+	struct gr *gr = g->gr;
 	const struct an_block *b = &gr->g->block[bi];
 	uint8_t flow = gr_flow(gr, bi);
-	struct gr_rng keep[64];
+	struct gr_rng keep[SEM_NGPR];
 	uint32_t lost = 0;
-	bool ch;
+	bool ch = false;
 
 	if (flow == FLOW_CALL || flow == FLOW_ICALL)
 		lost = gr->b[bi].clob | GR_CALLER_SAVED;
 	else if (flow == FLOW_SYSCALL)
 		lost = 1u << SEM_RAX | 1u << SEM_RCX | 1u << SEM_R11;
 	memcpy(keep, g->r, sizeof(keep));
-	bound(g, bi, true);
-	ch = arrive(g, b->succ[0], lost);
-	memcpy(g->r, keep, sizeof(keep));
-	bound(g, bi, false);
-	ch |= arrive(g, b->succ[1], lost);
-	memcpy(g->r, keep, sizeof(keep));
-	if (b->table != AN_NONE)
+	for (int taken = 1; taken >= 0; taken--) {
+		if (flow == FLOW_JCC)
+			bound(g, bi, taken);
+		if (flow == FLOW_JCC || taken)
+			gr->b[bi].small[taken] = find_small(g);
+		else
+			gr->b[bi].small[0] = gr->b[bi].small[1];
+		if (on)
+			ch |= arrive(g, b->succ[!taken], lost);
+		if (flow == FLOW_JCC)
+			memcpy(g->r, keep, sizeof(keep));
+	}
+	if (on && b->table != AN_NONE)
 		for (uint32_t k = 0; k < gr->g->table[b->table].ntarget; k++)
 			ch |= arrive(g, gr->g->table[b->table].target[k], lost);
 	return ch;
@@ -411,6 +414,16 @@ static bool open_block(const struct gr *gr, uint32_t i)
 
 	return (b->flags & (AN_B_ENTRY | AN_B_LANDING | AN_B_TWICE | AN_B_ANYTARGET)) || !b->npred ||
 	       gr->b[i].stub == STUB_RESYNC || gr->b[i].stub == STUB_ENTRY;
+}
+
+/* no more than GR_WIDE sums with an index */
+static void first_wide(struct gr *gr)
+{
+	uint32_t n = 0;
+
+	for (uint32_t k = 0; k < gr->nop; k++)
+		if ((gr->note[k].flags & (GN_NEARA | GN_NEARB)) && n++ >= GR_WIDE)
+			gr->note[k].flags &= (uint16_t) ~(GN_NEARA | GN_NEARB);
 }
 
 void gr_range(struct gr *gr)
@@ -432,17 +445,19 @@ void gr_range(struct gr *gr)
 				continue;
 			gr->b[i].visited = 0;
 			run_block(&g, i);
-			again |= leave(&g, i);
+			again |= leave(&g, i, true);
 		}
 	}
-	g.note = true;
 	for (uint32_t i = 0; i < nb; i++) {
-		if (!gr->b[i].nrange) /* a cycle nothing leads to */
-			memset(gr->b[i].rng, 64, sizeof(gr->b[i].rng));
+		if (gr->b[i].nrange)
+			continue;
+		/* a cycle nothing leads to */
+		memset(gr->b[i].rng, 64, sizeof(gr->b[i].rng));
 		run_block(&g, i);
-		gr->b[i].small[0] = find_small(&g, i, false);
-		gr->b[i].small[1] = find_small(&g, i, true);
+		leave(&g, i, false);
 	}
+	if (g.wide > GR_WIDE)
+		first_wide(gr);
 }
 
 /* bytes to log of a value when nw are needed; address: proved to be one. *sx: as LOG_SX reads it */

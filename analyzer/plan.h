@@ -154,7 +154,7 @@ struct gr_slot {
 struct gr_block {
 	struct gr_set need; /* needed at the start, before AT_BLOCK logs are read */
 	struct gr_set out; /* needed at the end */
-	struct gr_set logneed; /* of gr_branches: what AT_BLOCK logs give */
+	struct gr_set logneed; /* what AT_BLOCK logs give: general registers */
 	struct gr_set know; /* unloggable things computable at the start */
 	uint16_t deref; /* general registers whose values at the start are proved addresses; */
 	uint16_t derefwide; /* those with the help of gr_range */
@@ -253,8 +253,6 @@ unsigned gr_inwidth(const struct gr *gr, uint32_t b, unsigned r, unsigned nw, bo
 unsigned gr_eawidth(const struct gr *gr, uint32_t i, uint32_t k);
 int gr_need(struct gr *gr);
 int gr_branches(struct gr *gr);
-void gr_back_block(struct gr *gr, uint32_t b, struct gr_set *n, bool mark);
-void gr_out(struct gr *gr, uint32_t b, struct gr_set *n);
 /* bytes to log of the general register that op k of instruction i defines when nw bytes of it are
  * needed: 1, 2, 4, 6, 8; *sx = the register is the sign extension of them */
 unsigned gr_logwidth(const struct gr *gr, uint32_t i, uint32_t k, unsigned nw, bool *sx);

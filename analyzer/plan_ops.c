@@ -104,7 +104,6 @@ static void block(struct pe *e, uint32_t bi)
 	struct gr *gr = e->gr;
 	const struct an_block *b = &gr->g->block[bi];
 	bool ret = pe_is_return(gr, bi), alone = b->npred == 1 && !(b->flags & AN_B_ENTRY);
-	struct gr_set n;
 
 	entry_program(e, bi);
 	e->p->retop[bi] = AN_NONE;
@@ -114,15 +113,13 @@ static void block(struct pe *e, uint32_t bi)
 		pe_op(e, SEM_JMP, 0, SEM_NONE, SEM_NONE, SEM_NONE, 0);
 		pe_target(e, false, PE_BLOCK, bi);
 	}
-	gr_out(gr, bi, &n);
-	gr_back_block(gr, bi, &n, true);
 	e->p->blockop[bi] = e->p->nop;
 	pe_op(e, SEM_BLOCK, 0, SEM_NONE, SEM_NONE, SEM_NONE, bi);
 	if (ret && alone) {
 		e->p->retop[bi] = e->p->blockop[bi];
 		return_logs(e, bi);
 	}
-	log_needs(e, bi, AT_BLOCK, &n, gr->b[bi].blklog | gr->b[bi].blkforce);
+	log_needs(e, bi, AT_BLOCK, &gr->b[bi].logneed, gr->b[bi].blklog | gr->b[bi].blkforce);
 	if (endless(gr, bi)) /* something, so that each turn has its own place in the log */
 		pe_log_reg(e, b->first, AT_BLOCK, SEM_RSP, 1, false, SEM_TLAST, SEM_WHY_OTHER);
 	for (uint32_t i = b->first; i < b->first + b->n; i++) {

@@ -40,6 +40,29 @@ static void copy_state(struct sp_state *d, const struct sp_state *s)
 	d->seen = s->seen;
 }
 
+/* Both in order. What is not kept on both ways with the same value is lost, and escapes if it is a stack address. */
+static bool meet_saves(struct sp *sp, struct sp_state *d, const struct sp_state *s)
+{
+	int i = 0, j = 0, n = 0;
+
+	while (i < d->nsave || j < s->nsave) {
+		const struct sp_save *x = i < d->nsave ? &d->save[i] : NULL,
+				     *y = j < s->nsave ? &s->save[j] : NULL;
+		bool first = x && (!y || sp_before(x, y->base, y->off));
+		bool second = !first && y && (!x || sp_before(y, x->base, x->off));
+
+		i += !second;
+		j += !first;
+		if (!first && !second && av_same(x->v, y->v))
+			d->save[n++] = *x;
+		else
+			sp->escape |= (!second && av_stack(x->v)) || (!first && av_stack(y->v));
+	}
+	i = d->nsave;
+	d->nsave = (uint8_t)n;
+	return n != i;
+}
+
 /* meet_into - d = d meet s; true when d changed */
 static bool meet_into(struct sp *sp, struct sp_state *d, const struct sp_state *s)
 {
@@ -60,26 +83,7 @@ static bool meet_into(struct sp *sp, struct sp_state *d, const struct sp_state *
 		}
 	if (d->nsave == s->nsave && !memcmp(d->save, s->save, s->nsave * sizeof(*s->save)))
 		return ch;
-	for (int i = 0; i < d->nsave; i++) {
-		bool keep = false;
-
-		for (int j = 0; j < s->nsave; j++)
-			keep |= s->save[j].base == d->save[i].base && s->save[j].off == d->save[i].off &&
-				av_same(s->save[j].v, d->save[i].v);
-		if (!keep) {
-			sp->escape |= av_stack(d->save[i].v);
-			d->save[i--] = d->save[--d->nsave];
-			ch = true;
-		}
-	}
-	for (int j = 0; j < s->nsave; j++) { /* a stack address kept on one path only */
-		bool keep = !av_stack(s->save[j].v);
-
-		for (int i = 0; i < d->nsave; i++)
-			keep |= s->save[j].base == d->save[i].base && s->save[j].off == d->save[i].off;
-		sp->escape |= !keep;
-	}
-	return ch;
+	return meet_saves(sp, d, s) || ch;
 }
 
 static void entry_state(struct sp_state *s)
@@ -179,14 +183,12 @@ static void run_block(struct sp *sp, uint32_t bi, struct sp_state *s)
 	uint8_t flow = gr->g->insn[last].flow;
 
 	copy_state(s, &sp->in[bi]);
+	memcpy(sp->t, s->r, sizeof(s->r));
 	for (uint32_t i = b->first; i <= last; i++)
 		sp_insn(sp, s, i);
-	if (sp->note) {
-		gr->b[bi].sp_base = s->r[SEM_RSP].k == AV_ALIGN ? SP_ALIGN
-				    : av_frame(s->r[SEM_RSP])	? SP_ENTRY
-								: 0;
-		gr->b[bi].sp_off = s->r[SEM_RSP].c;
-	}
+	memcpy(s->r, sp->t, sizeof(s->r));
+	gr->b[bi].sp_base = s->r[SEM_RSP].k == AV_ALIGN ? SP_ALIGN : av_frame(s->r[SEM_RSP]) ? SP_ENTRY : 0;
+	gr->b[bi].sp_off = s->r[SEM_RSP].c;
 	if (flow == FLOW_CALL || flow == FLOW_ICALL) {
 		after_call(sp, s, last);
 	} else if (flow == FLOW_SYSCALL) {
@@ -253,7 +255,8 @@ static void fixpoint(struct sp *sp)
 		}
 		again |= sp->call_changed;
 	}
-	if (again) /* did not settle: know nothing */
+	sp->unsettled |= again;
+	if (again) /* know nothing */
 		for (uint32_t i = 0; i < gr->g->nblock; i++)
 			any_state(&sp->in[i]);
 }
@@ -309,7 +312,7 @@ static void solve_again(struct sp *sp)
 {
 	memset(sp->in, 0, (sp->gr->g->nblock + 1) * sizeof(*sp->in));
 	memset(&sp->call, 0, sizeof(sp->call));
-	sp->call_changed = sp->escape = sp->retslot = sp->dead = false;
+	sp->call_changed = sp->escape = sp->retslot = sp->dead = sp->unsettled = false;
 	sp->nokeep = true;
 	solve(sp);
 }
@@ -333,18 +336,19 @@ int sp_run(struct gr *gr)
 	solve(sp);
 	if (sp->escape && sp->kept)
 		solve_again(sp);
-	sp->note = true;
 	gr->lifo = true;
 	for (uint32_t i = 0; i < gr->g->nblock; i++) {
-		bool seen = sp->in[i].seen;
+		bool seen = sp->in[i].seen, out = leaves(gr, i, &ret);
 
 		if (!seen)
 			any_state(&sp->in[i]);
-		run_block(sp, i, &s);
+		if (!seen || out || sp->unsettled) /* the others have been run from these very states */
+			run_block(sp, i, &s);
 		/* code no known edge reaches proves nothing, but a ret in it is checked by the decoder */
-		if (seen && leaves(gr, i, &ret))
+		if (seen && out)
 			leave(sp, &s, ret);
 	}
+	sp_notes(sp);
 	gr->lifo = gr->lifo && !sp->retslot;
 	gr->forward = !sp->escape;
 	for (uint32_t i = 0; i < gr->g->nblock; i++)

@@ -36,7 +36,7 @@ struct sp_save {
 
 struct sp_state {
 	struct av r[SEM_NGPR];
-	struct sp_save save[SP_NSAVE];
+	struct sp_save save[SP_NSAVE]; /* ascending base and offset */
 	uint8_t nsave;
 	bool seen;
 };
@@ -45,7 +45,7 @@ struct sp {
 	struct gr *gr;
 	struct sp_state *in; /* per block */
 	struct sp_state call; /* meet over all call sites: what a landing pad starts from */
-	struct av t[64]; /* of the instruction being looked at: registers and temporaries */
+	struct av t[64]; /* of the block being looked at: registers and temporaries */
 	uint64_t tset; /* those above the general registers that are not OTHER */
 	bool call_changed;
 	bool escape; /* a stack address is used in a way not followed */
@@ -53,7 +53,7 @@ struct sp {
 	bool nokeep; /* constants in the frame are not followed: who has an address of it may write there */
 	bool retslot; /* the return address may be overwritten */
 	bool dead; /* second pass: calls that do not return lead on to what nothing else leads to */
-	bool note; /* last pass: fill gr->note */
+	bool unsettled; /* the states were given up after what the blocks noted */
 };
 
 static inline bool av_same(struct av a, struct av b)
@@ -69,7 +69,14 @@ static inline bool av_frame(struct av a) /* exact */
 	return a.k == AV_ALIGN || (a.k == AV_REG && a.r == SEM_RSP);
 }
 
-/* sp_step.c: effect of the ops of instruction i on s */
+static inline bool sp_before(const struct sp_save *s, uint8_t base, int32_t off)
+{
+	return s->base != base ? s->base < base : s->off < off;
+}
+
+/* sp_step.c: effect of the ops of instruction i on the registers in sp->t and the saves of s */
 void sp_insn(struct sp *sp, struct sp_state *s, uint32_t i);
+/* slots, and loads of what never changes, from what was noted on the last visits */
+void sp_notes(struct sp *sp);
 
 #endif

@@ -29,19 +29,45 @@ static struct av offset(struct av a, int64_t c)
 	return a;
 }
 
+/* before what the slot (base, off) is, or would be: saves are kept in the order of base and offset */
+static int place(const struct sp_state *s, uint8_t base, int32_t off)
+{
+	int i = 0;
+
+	while (i < s->nsave && sp_before(&s->save[i], base, off))
+		i++;
+	return i;
+}
+
 static struct sp_save *find(struct sp_state *s, uint8_t base, int32_t off)
 {
-	for (int i = 0; i < s->nsave; i++)
-		if (s->save[i].base == base && s->save[i].off == off)
-			return &s->save[i];
-	return NULL;
+	int i = place(s, base, off);
+
+	return i < s->nsave && s->save[i].base == base && s->save[i].off == off ? &s->save[i] : NULL;
 }
 
 static void forget(struct sp_state *s, uint8_t base, int32_t off, int32_t size)
 {
-	for (int i = 0; i < s->nsave; i++)
-		if (s->save[i].base == base && s->save[i].off < off + size && off < s->save[i].off + 8)
-			s->save[i--] = s->save[--s->nsave];
+	int i = place(s, base, off - 7), j = i; /* a save has eight bytes */
+
+	while (j < s->nsave && s->save[j].base == base && s->save[j].off < off + size)
+		j++;
+	if (i == j)
+		return;
+	memmove(&s->save[i], &s->save[j], (size_t)(s->nsave - j) * sizeof(*s->save));
+	s->nsave -= (uint8_t)(j - i);
+}
+
+static void keep(struct sp_state *s, uint8_t base, int32_t off, struct av v)
+{
+	int i = place(s, base, off);
+
+	memmove(&s->save[i + 1], &s->save[i], (size_t)(s->nsave - i) * sizeof(*s->save));
+	memset(&s->save[i], 0, sizeof(*s->save)); /* padding is compared, too */
+	s->save[i].off = off;
+	s->save[i].base = base;
+	s->save[i].v = v;
+	s->nsave++;
 }
 
 /* realign - `and $-n,%rsp`: a new origin; what was relative to an earlier one is lost */
@@ -50,67 +76,35 @@ static struct av realign(struct sp *sp, struct sp_state *s)
 	for (int i = 0; i < SEM_NGPR; i++)
 		if (sp->t[i].k == AV_ALIGN)
 			sp->t[i] = taint;
+	int n = 0;
+
 	for (int i = 0; i < s->nsave; i++)
-		if (s->save[i].base == SP_ALIGN || s->save[i].v.k == AV_ALIGN) {
+		if (s->save[i].base == SP_ALIGN || s->save[i].v.k == AV_ALIGN)
 			sp->escape |= av_stack(s->save[i].v);
-			s->save[i--] = s->save[--s->nsave];
-		}
+		else
+			s->save[n++] = s->save[i];
+	s->nsave = (uint8_t)n;
 	return (struct av){AV_ALIGN, 0, 0};
 }
 
-/* slot - number of the slot (base, off, w), made on first sight; GR_NOSLOT when there are too many */
-static uint8_t slot(struct gr *gr, uint8_t base, int32_t off, uint8_t w)
-{
-	for (uint32_t i = 0; i < gr->nslot; i++)
-		if (gr->slot[i].base == base && gr->slot[i].off == off && gr->slot[i].w == w)
-			return (uint8_t)i;
-	if (gr->nslot == GR_NSLOT)
-		return GR_NOSLOT;
-	gr->slot[gr->nslot] = (struct gr_slot){off, base, w};
-	return (uint8_t)gr->nslot++;
-}
-
-/* mark an access to the frame for the later passes; own frame only: incoming arguments are not */
-static void note_frame(struct sp *sp, uint32_t k, struct av a, bool is_rec)
+/* note_frame - an access to the frame, for the later passes. The last visit's note stands (sp_notes). */
+static void note_frame(struct sp *sp, uint32_t k, struct av a)
 {
 	struct gr_note *n = &sp->gr->note[k];
 
-	if (!sp->note)
-		return;
 	n->flags |= GN_STACK;
 	n->base = a.k == AV_ALIGN ? SP_ALIGN : SP_ENTRY;
 	n->off = a.c;
-	if (!is_rec && (a.k == AV_ALIGN || a.c + sp->gr->op[k].w <= 0))
-		n->slot = slot(sp->gr, n->base, a.c, sp->gr->op[k].w);
 }
 
-/* the most that an index with these bounds adds */
-static uint64_t span(uint8_t idx)
+/* note_const - a load from the module, perhaps, until sp_notes looks closer */
+static void note_const(struct sp *sp, uint32_t k, struct av a)
 {
-	return ((1ull << GR_IDX_BITS(idx)) - 1) << GR_IDX_SCALE(idx);
-}
+	struct gr_note *n = &sp->gr->note[k];
 
-/* note_const - a load from the module: read-only bytes at a constant address, or an entry of the
- * exact table of the jump that ends this block (its index was checked by whoever got here) */
-static void note_const(struct sp *sp, uint32_t i, uint32_t k, struct av a)
-{
-	const struct gr *gr = sp->gr;
-	const struct an_block *b = &gr->g->block[gr->g->insn[i].block];
-
-	if (!sp->note)
-		return;
-	if (a.k == AV_MOD || (a.k == AV_IMM && !gr->m->pie)) {
-		if (elf_ro(gr->m, (uint32_t)a.c, gr->op[k].w))
-			gr->note[k].flags |= GN_RO;
-	} else if (a.k == AV_IDX && a.r && elf_ro(gr->m, (uint32_t)a.c, span(a.r) + gr->op[k].w)) {
-		gr->note[k].flags |= GN_RO;
-	} else if (a.k == AV_IDX && b->table != AN_NONE) {
-		const struct an_table *t = &gr->g->table[b->table];
-
-		if (t->exact && t->vaddr == (uint32_t)a.c && t->entry_size == gr->op[k].w &&
-		    elf_ro(gr->m, t->vaddr, t->entry_size))
-			gr->note[k].flags |= GN_RO;
-	}
+	n->base = a.k;
+	n->idx = a.r;
+	n->off = a.c;
 }
 
 /* does a load take part of a stack address kept in the frame? */
@@ -125,14 +119,14 @@ static bool part_of_stack(const struct sp_state *s, struct av a, int w)
 	return false;
 }
 
-static struct av do_load(struct sp *sp, struct sp_state *s, uint32_t i, uint32_t k)
+static struct av do_load(struct sp *sp, struct sp_state *s, uint32_t k)
 {
 	const struct sem_op *op = &sp->gr->op[k];
 	struct av a = offset(get(sp, op->a), op->imm);
 	struct sp_save *sv;
 
 	if (av_frame(a)) {
-		note_frame(sp, k, a, false);
+		note_frame(sp, k, a);
 		sv = find(s, a.k == AV_ALIGN ? SP_ALIGN : SP_ENTRY, a.c);
 		if (sv && op->w == 8)
 			return sv->v;
@@ -144,7 +138,7 @@ static struct av do_load(struct sp *sp, struct sp_state *s, uint32_t i, uint32_t
 	}
 	if (a.k == AV_TAINT)
 		sp->escape = true;
-	note_const(sp, i, k, a);
+	note_const(sp, k, a);
 	return other;
 }
 
@@ -159,7 +153,7 @@ static void do_store(struct sp *sp, struct sp_state *s, uint32_t k)
 			sp->escape = true;
 		return;
 	}
-	note_frame(sp, k, a, false);
+	note_frame(sp, k, a);
 	forget(s, base, a.c, op->w);
 	if (av_stack(v)) /* kept in the frame: followed only while the slot is a tracked save */
 		sp->escape |= v.k == AV_TAINT || op->w != 8 || s->nsave == SP_NSAVE;
@@ -170,7 +164,7 @@ static void do_store(struct sp *sp, struct sp_state *s, uint32_t k)
 		if (sp->nokeep)
 			return;
 	}
-	s->save[s->nsave++] = (struct sp_save){a.c, base, v};
+	keep(s, base, a.c, v);
 }
 
 static void do_rec(struct sp *sp, struct sp_state *s, uint32_t k)
@@ -187,7 +181,7 @@ static void do_rec(struct sp *sp, struct sp_state *s, uint32_t k)
 		sp->escape = true;
 	if (!av_frame(a))
 		return;
-	note_frame(sp, k, a, true);
+	note_frame(sp, k, a);
 	if (SEM_REC_KIND(op->dst) != 1)
 		return;
 	forget(s, a.k == AV_ALIGN ? SP_ALIGN : SP_ENTRY, a.c, size);
@@ -290,7 +284,6 @@ void sp_insn(struct sp *sp, struct sp_state *s, uint32_t i)
 {
 	struct gr *gr = sp->gr;
 
-	memcpy(sp->t, s->r, sizeof(s->r));
 	for (; sp->tset; sp->tset &= sp->tset - 1)
 		sp->t[__builtin_ctzll(sp->tset)] = other;
 	for (uint32_t k = gr->in[i].op; k < gr->in[i + 1].op; k++) {
@@ -299,6 +292,7 @@ void sp_insn(struct sp *sp, struct sp_state *s, uint32_t i)
 
 		if (gr->note[k].flags & GN_SLOT2)
 			continue;
+		gr->note[k].flags &= (uint16_t)~GN_STACK;
 		if (op->op == SEM_STORE) {
 			do_store(sp, s, k);
 		} else if (op->op == SEM_REC) {
@@ -306,7 +300,7 @@ void sp_insn(struct sp *sp, struct sp_state *s, uint32_t i)
 		} else if (gr_has_slot2(op)) {
 			do_group(sp, k);
 		} else if (gr_is_value(op)) {
-			v = op->op == SEM_LOAD ? do_load(sp, s, i, k) : do_value(sp, s, k);
+			v = op->op == SEM_LOAD ? do_load(sp, s, k) : do_value(sp, s, k);
 			if (op->dst < 64) {
 				sp->t[op->dst] = v;
 				sp->tset |= op->dst < SEM_NGPR ? 0 : 1ull << op->dst;
@@ -315,5 +309,68 @@ void sp_insn(struct sp *sp, struct sp_state *s, uint32_t i)
 			}
 		}
 	}
-	memcpy(s->r, sp->t, sizeof(s->r));
+}
+
+/* ---- what the notes come to, when no block changes any more ---- */
+
+/* number of the slot (base, off, w), made on first sight; GR_NOSLOT when there are too many */
+static uint8_t slot(struct gr *gr, uint8_t base, int32_t off, uint8_t w)
+{
+	for (uint32_t i = 0; i < gr->nslot; i++)
+		if (gr->slot[i].base == base && gr->slot[i].off == off && gr->slot[i].w == w)
+			return (uint8_t)i;
+	if (gr->nslot == GR_NSLOT)
+		return GR_NOSLOT;
+	gr->slot[gr->nslot] = (struct gr_slot){off, base, w};
+	return (uint8_t)gr->nslot++;
+}
+
+/* the most that an index with these bounds adds */
+static uint64_t span(uint8_t idx)
+{
+	return ((1ull << GR_IDX_BITS(idx)) - 1) << GR_IDX_SCALE(idx);
+}
+
+/* a load from the module: read-only bytes at a constant address, or an entry of the exact table of the jump
+ * that ends this block (its index was checked by whoever got here) */
+static bool never_changes(const struct gr *gr, uint32_t i, uint32_t k)
+{
+	const struct an_block *b = &gr->g->block[gr->g->insn[i].block];
+	const struct gr_note *n = &gr->note[k];
+	uint8_t w = gr->op[k].w;
+
+	if (n->base == AV_MOD || (n->base == AV_IMM && !gr->m->pie))
+		return elf_ro(gr->m, (uint32_t)n->off, w);
+	if (n->base != AV_IDX)
+		return false;
+	if (n->idx && elf_ro(gr->m, (uint32_t)n->off, span(n->idx) + w))
+		return true;
+	if (b->table != AN_NONE) {
+		const struct an_table *t = &gr->g->table[b->table];
+
+		return t->exact && t->vaddr == (uint32_t)n->off && t->entry_size == w &&
+		       elf_ro(gr->m, t->vaddr, t->entry_size);
+	}
+	return false;
+}
+
+void sp_notes(struct sp *sp)
+{
+	struct gr *gr = sp->gr;
+
+	for (uint32_t i = 0; i < gr->g->ninsn; i++)
+		for (uint32_t k = gr->in[i].op; k < gr->in[i + 1].op; k++) {
+			const struct sem_op *op = &gr->op[k];
+			struct gr_note *n = &gr->note[k];
+
+			if ((n->flags & GN_SLOT2) || (op->op != SEM_LOAD && op->op != SEM_STORE))
+				continue;
+			if (!(n->flags & GN_STACK)) {
+				if (op->op == SEM_LOAD && never_changes(gr, i, k))
+					n->flags |= GN_RO;
+			} else if (n->base == SP_ALIGN || n->off + op->w <= 0) {
+				/* own frame only: incoming arguments are not */
+				n->slot = slot(gr, n->base, n->off, op->w);
+			}
+		}
 }
