@@ -222,8 +222,9 @@ static int write_map(struct module *m, const struct options *o)
 	return rc;
 }
 
-#define HEAP_PER_BYTE 20 /* of the file: what the analysis takes at its peak, roughly */
-#define HEAP_MOST (1 << 30)
+#define HEAP_PER_BYTE 32 /* of the file: what the analysis takes at its peak, roughly */
+#define HEAP_MOST 0x7fffffff
+#define PIECES (32 << 20) /* of the heap up to this size: the most that mallopt takes; a map's sections are large */
 
 /* heap_shape - arrays per group come and go: giving each back to the kernel costs more than the work on it.
  * And the heap is asked for in one piece, so that the kernel can be told to fill it with huge pages: page
@@ -235,7 +236,7 @@ static void heap_shape(const char *file)
 	uintptr_t lo;
 	void *p;
 
-	mallopt(M_MMAP_THRESHOLD, 8 << 20);
+	mallopt(M_MMAP_THRESHOLD, PIECES);
 	mallopt(M_TRIM_THRESHOLD, 512 << 20);
 	if (!stat(file, &st) && S_ISREG(st.st_mode) && st.st_size < HEAP_MOST / HEAP_PER_BYTE) {
 		mallopt(M_TOP_PAD, (int)st.st_size * HEAP_PER_BYTE);
