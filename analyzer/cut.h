@@ -34,7 +34,6 @@ struct vg {
 	struct vg_out *out; /* per block: last definitions, by variable */
 	uint32_t nout, capout;
 	uint32_t *outfirst; /* nblock + 1 */
-	uint32_t *class; /* per table: tables with equal target lists share one */
 	uint32_t *jump, *jumpfirst; /* blocks that jump through tables, by class: ntable + 1 */
 	uint32_t *work; /* references whose operands are to be demanded */
 	uint32_t nwork, capwork;

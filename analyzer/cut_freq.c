@@ -88,35 +88,47 @@ static void order(struct freq *f)
 		f->dead[f->order[i]] = is_dead(f, f->order[i]);
 }
 
-static void pass_on(struct freq *f, uint32_t b, uint32_t to, double w)
+/* out - an edge to pass runs on over: in the sweep itself, or, where it closes a loop, in the next one */
+static bool out(struct freq *f, uint32_t b, uint32_t to, double p)
 {
+	uint32_t c = f->capedge ? f->capedge * 2 : 256;
+	void *q;
+
 	if (to == AN_NONE)
-		return;
-	if (f->rank[to] < f->rank[b]) {
-		f->runs[to] += w;
-	} else {
-		f->back[to] += w;
-		f->again = true;
+		return true;
+	if (f->nedge == f->capedge) {
+		if (!(q = realloc(f->edge, c * sizeof(*f->edge))))
+			return false;
+		f->edge = q;
+		f->capedge = c;
 	}
+	f->again |= f->rank[to] >= f->rank[b];
+	f->edge[f->nedge++] = (struct freq_edge){p, f->rank[to] < f->rank[b] ? to : f->gr->g->nblock + to};
+	return true;
 }
 
-static void leave(struct freq *f, uint32_t b)
+/* all edges in the order of the sweeps: a sweep is one walk over an array */
+static bool edges(struct freq *f)
 {
-	const struct an_block *ab = &f->gr->g->block[b];
-	uint32_t n = nsucc(f, b);
-	double w = f->runs[b], p;
+	for (uint32_t i = f->n; i-- > 0;) {
+		uint32_t b = f->order[i], n = nsucc(f, b);
+		const struct an_block *ab = &f->gr->g->block[b];
+		double p = f->taken[b];
+		bool ok = true, jcc = gr_flow(f->gr, b) == FLOW_JCC;
 
-	if (ab->table != AN_NONE) {
-		for (uint32_t k = 0; k < n; k++)
-			pass_on(f, b, succ(f, b, k), w / n);
-	} else if (gr_flow(f->gr, b) == FLOW_JCC) {
-		p = f->taken[b];
-		pass_on(f, b, ab->succ[0], w * p);
-		pass_on(f, b, ab->succ[1], w * (1 - p));
-	} else {
-		pass_on(f, b, ab->succ[0], w);
-		pass_on(f, b, ab->succ[1], w);
+		f->ways[b] = 1;
+		if (ab->table != AN_NONE) {
+			for (uint32_t k = 0; k < n; k++)
+				ok &= out(f, b, succ(f, b, k), 1);
+			f->ways[b] = n;
+		} else {
+			ok = out(f, b, ab->succ[0], jcc ? p : 1) && out(f, b, ab->succ[1], jcc ? 1 - p : 1);
+		}
+		if (!ok)
+			return false;
+		f->last_edge[i] = f->nedge;
 	}
+	return true;
 }
 
 /* sweep - returns by how much the runs changed, as a part of their sum */
@@ -124,16 +136,20 @@ static double sweep(struct freq *f)
 {
 	double change = 0, sum = 0;
 	uint32_t nb = f->gr->g->nblock;
+	const struct freq_edge *e = f->edge;
 
 	memcpy(f->last, f->runs, nb * sizeof(*f->runs));
 	for (uint32_t b = 0; b < nb; b++) {
-		f->runs[b] = f->back[b] + (f->gr->g->block[b].flags & AN_B_ENTRY ? 1 : 0);
-		f->back[b] = 0;
+		f->runs[b] = f->runs[nb + b] + (f->gr->g->block[b].flags & AN_B_ENTRY ? 1 : 0);
+		f->runs[nb + b] = 0;
 	}
-	f->again = false;
 	for (uint32_t i = f->n; i-- > 0;) {
-		leave(f, f->order[i]);
-		sum += f->runs[f->order[i]];
+		uint32_t b = f->order[i];
+		double w = f->ways[b] == 1 ? f->runs[b] : f->runs[b] / f->ways[b];
+
+		for (; e < f->edge + f->last_edge[i]; e++)
+			f->runs[e->to] += w * e->p;
+		sum += f->runs[b];
 	}
 	for (uint32_t b = 0; b < nb; b++)
 		change += f->runs[b] > f->last[b] ? f->runs[b] - f->last[b] : f->last[b] - f->runs[b];
@@ -150,11 +166,12 @@ static bool alloc(struct freq *f)
 	f->dead = calloc(n, 1);
 	f->stack = malloc(n * sizeof(*f->stack));
 	f->taken = calloc(n, sizeof(*f->taken));
-	f->runs = calloc(n, sizeof(*f->runs));
-	f->back = calloc(n, sizeof(*f->back));
+	f->runs = calloc(2 * n, sizeof(*f->runs));
 	f->last = calloc(n, sizeof(*f->last));
-	return f->order && f->rank && f->seen && f->dead && f->stack && f->taken && f->runs && f->back &&
-	       f->last;
+	f->ways = calloc(n, sizeof(*f->ways));
+	f->last_edge = calloc(n, sizeof(*f->last_edge));
+	return f->order && f->rank && f->seen && f->dead && f->stack && f->taken && f->runs && f->last &&
+	       f->ways && f->last_edge;
 }
 
 /* cut_freq - CUT_ONCE times the runs of each block; NULL when out of memory. The caller frees it. */
@@ -163,12 +180,16 @@ int64_t *cut_freq(const struct gr *gr)
 	uint32_t nb = gr->g->nblock;
 	struct freq f = {.gr = gr};
 	int64_t *w = calloc(nb + 1, sizeof(*w));
+	bool ok = w && alloc(&f);
 
-	if (w && alloc(&f)) {
+	if (ok) {
 		order(&f);
 		for (uint32_t b = 0; b < nb; b++)
 			if (gr_flow(gr, b) == FLOW_JCC)
 				f.taken[b] = prob_taken(&f, b);
+		ok = edges(&f);
+	}
+	if (ok) {
 		for (int i = 0; i < SWEEPS && sweep(&f) > 0.003; i++)
 			;
 		for (uint32_t b = 0; b < nb; b++) {
@@ -187,7 +208,9 @@ int64_t *cut_freq(const struct gr *gr)
 	free(f.stack);
 	free(f.taken);
 	free(f.runs);
-	free(f.back);
+	free(f.ways);
+	free(f.last_edge);
+	free(f.edge);
 	free(f.last);
 	return w;
 }

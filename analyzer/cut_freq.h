@@ -16,9 +16,16 @@ struct freq {
 		uint32_t b, k;
 	} * stack;
 	double *taken; /* per block that ends in a branch: how likely it is taken */
-	double *runs, *back,
-		*last; /* per activation; what goes back into the next sweep; the sweep before's */
-	bool again; /* something did */
+	double *runs,
+		*last; /* per activation, and behind that what goes back into the next sweep; the sweep before's */
+	struct freq_edge {
+		double p;
+		uint32_t to; /* index in runs */
+	} * edge; /* in the order of a sweep */
+	uint32_t nedge, capedge;
+	uint32_t *last_edge; /* by position in the order: end of the edges of that block */
+	uint32_t *ways; /* per block: among how many equal edges its runs are divided */
+	bool again; /* something goes back */
 };
 
 /* cut_prob.c: order, rank and dead are there */

@@ -230,6 +230,11 @@ static void chain(struct disc *d)
 	free(last);
 }
 
+static bool in_piece(const struct disc *d, uint32_t p, uint32_t v)
+{
+	return p != AN_NONE && d->piece.v[p].start <= v && v < d->piece.v[p].end;
+}
+
 void disc_join(struct disc *d)
 {
 	if (!split_gaps(d))
@@ -250,7 +255,7 @@ void disc_join(struct disc *d)
 		uint32_t p = disc_piece(d, j->vaddr);
 
 		for (uint32_t k = 0; k < j->ntarget; k++)
-			if (!(d->st[j->target[k] - d->lo] & ST_ENTRY))
+			if (!in_piece(d, p, j->target[k]) && !(d->st[j->target[k] - d->lo] & ST_ENTRY))
 				unite(d, p, disc_piece(d, j->target[k]));
 	}
 	chain(d);

@@ -208,23 +208,32 @@ static void cut_cycles(struct em *e, const struct flow *f)
 
 /* ---- paths ---- */
 
-static void paths(struct em *e, const struct flow *f, uint32_t *from)
+static void paths(struct em *e, const struct flow *f, uint32_t *from, uint8_t *look)
 {
 	uint32_t nb = e->g->nblock;
 	bool again = true;
 
 	memset(from, 0, nb * 4);
+	memset(look, 1, nb);
 	while (again) {
 		again = false;
 		for (uint32_t b = nb; b-- > 0;) {
+			const struct an_block *k = &e->g->block[b];
 			uint32_t most = 0;
 
+			if (!look[b])
+				continue;
+			look[b] = 0;
 			for (uint32_t s = f->start[b]; s < f->start[b + 1]; s++)
 				if (!cut(e, b, f->to[s]) && from[f->to[s]] > most)
 					most = from[f->to[s]];
 			most += weight(e, b);
-			again |= most != from[b];
+			if (most == from[b])
+				continue;
 			from[b] = most;
+			again = true;
+			for (uint32_t i = 0; i < k->npred; i++)
+				look[k->pred[i]] = 1;
 		}
 	}
 }
@@ -295,7 +304,8 @@ static void offsets(struct em *e)
 int space_plan(struct em *e)
 {
 	uint32_t nb = e->g->nblock;
-	uint32_t *from = malloc((nb + 1) * 4);
+	uint32_t *from = malloc((nb + 1) * 5);
+	uint8_t *look = (uint8_t *)(from + nb);
 	struct flow f;
 
 	if (!from)
@@ -303,7 +313,7 @@ int space_plan(struct em *e)
 	flow_build(e, &f);
 	cut_cycles(e, &f);
 	do
-		paths(e, &f, from);
+		paths(e, &f, from, look);
 	while (shorten(e, &f, from));
 	for (uint32_t b = 0; b < nb; b++) {
 		if ((e->g->block[b].flags & AN_B_ENTRY) && from[b])

@@ -170,6 +170,27 @@ static void note_ops(struct gr *gr)
 	}
 }
 
+static bool same_targets(const struct an_table *x, const struct an_table *y)
+{
+	return x->ntarget == y->ntarget && !memcmp(x->target, y->target, x->ntarget * sizeof(*x->target));
+}
+
+static bool find_classes(struct gr *gr)
+{
+	const struct an_group *g = gr->g;
+
+	gr->class = malloc((g->ntable + 1) * sizeof(*gr->class));
+	for (uint32_t i = 0; gr->class && i < g->ntable; i++) {
+		gr->class[i] = i;
+		for (uint32_t j = 0; j < i; j++)
+			if (gr->class[j] == j && same_targets(&g->table[i], &g->table[j])) {
+				gr->class[i] = j;
+				break;
+			}
+	}
+	return gr->class;
+}
+
 struct gr *gr_open(const struct module *m, const struct an_group *g, uint32_t mapflags, int *bad)
 {
 	struct gr *gr = calloc(1, sizeof(*gr));
@@ -182,7 +203,7 @@ struct gr *gr_open(const struct module *m, const struct an_group *g, uint32_t ma
 	gr->mapflags = mapflags;
 	gr->in = calloc(g->ninsn + 1, sizeof(*gr->in));
 	gr->b = calloc(g->nblock + 1, sizeof(*gr->b));
-	if (!gr->in || !gr->b || lift_all(gr, bad) < 0)
+	if (!gr->in || !gr->b || !find_classes(gr) || lift_all(gr, bad) < 0)
 		goto fail;
 	gr->note = calloc(gr->nop + 1, sizeof(*gr->note));
 	if (!gr->note)
@@ -211,6 +232,7 @@ void gr_close(struct gr *gr)
 	if (!gr)
 		return;
 	cut_close(gr);
+	free(gr->class);
 	free(gr->op);
 	free(gr->note);
 	free(gr->in);

@@ -346,6 +346,23 @@ static uint8_t widen(unsigned bits)
 	return bits <= 8 ? 8 : bits <= 16 ? 16 : bits <= 32 ? 32 : bits <= 46 ? 46 : 64;
 }
 
+/* Is all of x within y? Compared eight values at a time: most of what arrives changes nothing. */
+static bool within(const struct gr_rng *x, const struct gr_rng *y)
+{
+	typedef uint8_t vec __attribute__((vector_size(16)));
+	vec a, b, over = {0};
+	uint64_t any_over[2];
+
+	_Static_assert(SEM_NGPR * sizeof(*x) == 2 * sizeof(vec), "two of them hold all registers");
+	for (int i = 0; i < 2; i++) {
+		memcpy(&a, x + 8 * i, sizeof(a));
+		memcpy(&b, y + 8 * i, sizeof(b));
+		over |= (vec)(a > b);
+	}
+	memcpy(any_over, &over, sizeof(over));
+	return !(any_over[0] | any_over[1]);
+}
+
 static bool arrive(struct range *g, uint32_t to, uint32_t lost)
 {
 	struct gr_block *b;
@@ -354,6 +371,8 @@ static bool arrive(struct range *g, uint32_t to, uint32_t lost)
 	if (to == AN_NONE)
 		return false;
 	b = &g->gr->b[to];
+	if (b->nrange && !lost && within(g->r, b->rng))
+		return false;
 	for (int r = 0; r < SEM_NGPR; r++) {
 		struct gr_rng x = lost >> r & 1 ? any : g->r[r], n;
 

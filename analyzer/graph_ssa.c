@@ -5,8 +5,7 @@
  * Built lazily from what is demanded: inside a block an operand refers to the op that defines it;
  * otherwise to the variable at the block's start (struct vg_in), whose operands are the variable at
  * the ends of the predecessors. A block with one predecessor and no other way in is looked through.
- * Interpreters jump from hundreds of places to hundreds of targets: tables with equal targets
- * share a node per variable (their class), so that this costs a sum, not a product.
+ * Tables with equal targets share a node per variable (their class).
  */
 #include <stdlib.h>
 #include "cut.h"
@@ -180,25 +179,6 @@ static void scan_block(struct vg *v, uint32_t bi, struct scan *s)
 		sort_by_var(v->out + first, v->nout - first);
 }
 
-static bool same_targets(const struct an_table *x, const struct an_table *y)
-{
-	return x->ntarget == y->ntarget && !memcmp(x->target, y->target, x->ntarget * sizeof(*x->target));
-}
-
-static void find_classes(struct vg *v)
-{
-	const struct an_group *g = v->gr->g;
-
-	for (uint32_t i = 0; i < g->ntable; i++) {
-		v->class[i] = i;
-		for (uint32_t j = 0; j < i; j++)
-			if (v->class[j] == j && same_targets(&g->table[i], &g->table[j])) {
-				v->class[i] = j;
-				break;
-			}
-	}
-}
-
 /* the blocks that jump in the group, by the class of their table */
 static void find_jumps(struct vg *v)
 {
@@ -211,9 +191,9 @@ static void find_jumps(struct vg *v)
 			if (t == AN_NONE || glue_jump(v->gr->m, g, b) == JUMP_LEAVES)
 				continue;
 			if (pass)
-				v->jump[v->jumpfirst[v->class[t]]++] = b;
+				v->jump[v->jumpfirst[v->gr->class[t]]++] = b;
 			else
-				v->jumpfirst[v->class[t] + 1]++;
+				v->jumpfirst[v->gr->class[t] + 1]++;
 		}
 		for (uint32_t i = 0; i < g->ntable && !pass; i++)
 			v->jumpfirst[i + 1] += v->jumpfirst[i];
@@ -233,10 +213,9 @@ int vg_open(struct vg *v, struct gr *gr)
 	v->src = malloc((gr->nop + 1) * sizeof(*v->src));
 	v->nw = calloc(gr->nop + 1, 1);
 	v->outfirst = calloc(nb + 1, sizeof(uint32_t));
-	v->class = calloc(gr->g->ntable + 1, sizeof(uint32_t));
 	v->jump = malloc((nb + 1) * sizeof(uint32_t));
 	v->jumpfirst = calloc(gr->g->ntable + 1, sizeof(uint32_t));
-	v->fail = !s || !v->src || !v->nw || !v->outfirst || !v->class || !v->jump || !v->jumpfirst;
+	v->fail = !s || !v->src || !v->nw || !v->outfirst || !v->jump || !v->jumpfirst;
 	for (uint32_t i = 0; i < nb && !v->fail; i++) {
 		v->outfirst[i] = v->nout;
 		scan_block(v, i, s);
@@ -245,7 +224,6 @@ int vg_open(struct vg *v, struct gr *gr)
 	if (v->fail)
 		return -1;
 	v->outfirst[nb] = v->nout;
-	find_classes(v);
 	find_jumps(v);
 	return 0;
 }
@@ -258,7 +236,6 @@ void vg_close(struct vg *v)
 	free(v->hash);
 	free(v->out);
 	free(v->outfirst);
-	free(v->class);
 	free(v->jump);
 	free(v->jumpfirst);
 	free(v->work);
@@ -317,7 +294,7 @@ static void in_operands(struct vg *v, uint32_t in, vg_visit f, void *ctx)
 		if (edge_from(v, p, b, var))
 			continue;
 		if (g->block[p].table != AN_NONE) {
-			uint32_t c = v->class[g->block[p].table];
+			uint32_t c = v->gr->class[g->block[p].table];
 
 			if (c != seen)
 				f(ctx, in_ref(v, g->nblock + c, var), w);

@@ -224,7 +224,8 @@ static int write_map(struct module *m, const struct options *o)
 
 #define HEAP_PER_BYTE 32 /* of the file: what the analysis takes at its peak, roughly */
 #define HEAP_MOST 0x7fffffff
-#define PIECES (32 << 20) /* of the heap up to this size: the most that mallopt takes; a map's sections are large */
+#define PIECES                                                                                               \
+	(32 << 20) /* of the heap up to this size: the most that mallopt takes; a map's sections are large */
 
 /* heap_shape - arrays per group come and go: giving each back to the kernel costs more than the work on it.
  * And the heap is asked for in one piece, so that the kernel can be told to fill it with huge pages: page

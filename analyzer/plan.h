@@ -181,6 +181,9 @@ struct gr {
 	uint32_t nop, cap;
 	struct gr_insn *in; /* ninsn + 1 */
 	struct gr_block *b;
+	uint32_t *class
+		; /* per table: the first one with the same targets. Interpreters jump from hundreds of places
+	                    to hundreds of targets: what is gathered by class costs a sum, not a product */
 	struct gr_slot slot[GR_NSLOT];
 	uint32_t nslot;
 	bool forward; /* slots may be forwarded: no stack address escapes */

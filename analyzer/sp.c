@@ -204,6 +204,27 @@ static void flow_to(struct sp *sp, uint32_t to, const struct sp_state *s, bool *
 		*again = true;
 }
 
+/* Targets see the meet of all jumps to them: only what that loses concerns them. */
+static bool through_table(struct sp *sp, uint32_t table, const struct sp_state *s)
+{
+	struct gr *gr = sp->gr;
+	const struct an_table *t = &gr->g->table[table];
+	struct sp_state *all = &sp->class[gr->class[table]];
+	bool again = false;
+
+	if (!meet_into(sp, all, s))
+		return false;
+	for (uint32_t k = 0; k < t->ntarget; k++) {
+		bool ch = false;
+
+		flow_to(sp, t->target[k], all, &ch);
+		if (ch)
+			gr->b[t->target[k]].visited = 1;
+		again |= ch;
+	}
+	return again;
+}
+
 /* Does control come back to behind the block? Where a call of a group that does not return is followed by
  * other code, that has a frame of its own. What is reached no other way is dead code of this frame. */
 static bool goes_on(const struct sp *sp, const struct an_block *b)
@@ -240,18 +261,8 @@ static void fixpoint(struct sp *sp)
 					gr->b[b->succ[k]].visited = 1;
 				again |= ch;
 			}
-			if (b->table != AN_NONE) {
-				const struct an_table *t = &gr->g->table[b->table];
-
-				for (uint32_t k = 0; k < t->ntarget; k++) {
-					bool ch = false;
-
-					flow_to(sp, t->target[k], &s, &ch);
-					if (ch)
-						gr->b[t->target[k]].visited = 1;
-					again |= ch;
-				}
-			}
+			if (b->table != AN_NONE)
+				again |= through_table(sp, b->table, &s);
 		}
 		again |= sp->call_changed;
 	}
@@ -310,7 +321,7 @@ static void solve(struct sp *sp)
  * known only in the end. */
 static void solve_again(struct sp *sp)
 {
-	memset(sp->in, 0, (sp->gr->g->nblock + 1) * sizeof(*sp->in));
+	memset(sp->in, 0, (sp->gr->g->nblock + sp->gr->g->ntable + 1) * sizeof(*sp->in));
 	memset(&sp->call, 0, sizeof(sp->call));
 	sp->call_changed = sp->escape = sp->retslot = sp->dead = sp->unsettled = false;
 	sp->nokeep = true;
@@ -326,11 +337,12 @@ int sp_run(struct gr *gr)
 	if (!sp)
 		return -1;
 	sp->gr = gr;
-	sp->in = calloc(gr->g->nblock + 1, sizeof(*sp->in));
+	sp->in = calloc(gr->g->nblock + gr->g->ntable + 1, sizeof(*sp->in));
 	if (!sp->in) {
 		free(sp);
 		return -1;
 	}
+	sp->class = sp->in + gr->g->nblock;
 	for (int r = 0; r < 64; r++)
 		sp->t[r] = other;
 	solve(sp);

@@ -44,6 +44,7 @@ struct sp_state {
 struct sp {
 	struct gr *gr;
 	struct sp_state *in; /* per block */
+	struct sp_state *class; /* per class of jump tables: meet over the jumps */
 	struct sp_state call; /* meet over all call sites: what a landing pad starts from */
 	struct av t[64]; /* of the block being looked at: registers and temporaries */
 	uint64_t tset; /* those above the general registers that are not OTHER */
