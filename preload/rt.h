@@ -197,6 +197,8 @@ bool rt_ours(uint64_t addr); /* in memory the runtime mapped */
 int rt_place_init(void);
 uint64_t rt_place_far(uint64_t size, uint64_t align, int fd, int prot, int flags); /* 0 on failure */
 uint64_t rt_place_near(uint64_t lo, uint64_t hi, uint64_t size);
+bool rt_place_reaches(uint64_t lo, uint64_t hi, uint64_t at,
+		      uint64_t end); /* would near have allowed this? */
 
 /* rt_env.c: 0, or -1 after saying why */
 int rt_env(char **envp);
@@ -243,6 +245,7 @@ static inline const void *rt_map_sect(const struct map_head *h, int s, uint64_t 
 /* rt_copy.c */
 int rt_copy_make(struct rt_module *m, int fd); /* enum run_module_reason */
 void rt_copy_drop(struct rt_module *m);
+int rt_copy_seal(void); /* the modules that were loaded with the program have their copies: 0 or -errno */
 uint8_t *rt_scratch(uint64_t size); /* NULL: there is no room. What was in it is lost */
 void rt_scratch_drop(void);
 

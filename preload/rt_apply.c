@@ -185,8 +185,8 @@ static void forget(const struct rt_module *m)
 
 /* From the file, by the kernel: a page that is not mapped yet is copied and mapped once; one that is must
  * first be taken back from every processor, and one that we touch is mapped for nothing (rt_copy.c). fd:
- * the module's file. false: not (or not all) done */
-static bool patch_by_kernel(const struct rt_module *m, int fd)
+ * the module's file; mem: what writes, or -1. false: not (or not all) done */
+static bool patch_by_kernel(const struct rt_module *m, int fd, int mem)
 {
 	const struct map_seg *seg = NULL;
 	struct span s = {0, 0};
@@ -202,19 +202,34 @@ static bool patch_by_kernel(const struct rt_module *m, int fd)
 		if (rt_pread(fd, m->window, n, seg->off + (start - seg->vaddr)) != n)
 			return false;
 		put_span(m, was, s, start, start + (uint32_t)n);
-		if (rt_copy_in(m->bias + start, m->window, n))
+		if (mem >= 0 ? rt_sc(__NR_pwrite64, mem, m->window, n, m->bias + start) != n
+			     : rt_copy_in(m->bias + start, m->window, n) != 0)
 			return false;
 	}
 	return true;
 }
 
+/* By way of /proc/self/mem, which writes what is mapped private whatever its protection, as a debugger does: the
+ * text stays as it is mapped. Some kernels do not let it (proc_mem.force_override). */
+static bool patch_as_is(const struct rt_module *m, int fd)
+{
+	long mem = m->vdso ? -1 : rt_open("/proc/self/mem", O_RDWR, 0);
+	bool ok = !rt_err(mem) && patch_by_kernel(m, fd, (int)mem);
+
+	if (!rt_err(mem))
+		rt_close((int)mem);
+	return ok;
+}
+
 static bool patch(const struct rt_module *m, int fd)
 {
+	if (patch_as_is(m, fd))
+		return true;
 	if (rt_err(protect(m, true))) {
 		protect(m, false);
 		return false;
 	}
-	if (m->vdso || !patch_by_kernel(m, fd))
+	if (m->vdso || !patch_by_kernel(m, fd, -1))
 		for (uint64_t i = 0; i < m->npatch; i++)
 			put(m, &m->patch[i], (uint8_t *)(m->bias + m->patch[i].vaddr));
 	protect(m, false);

@@ -109,29 +109,88 @@ static bool read_all(struct rt_module *m, int fd)
 	return read_section(h, fd, MAP_PATCHES, (void *)m->patch);
 }
 
+/* ---- places ---- */
+
+#define POOL_LEAST (64u << 10) /* a copy that a pool is made for */
+
+/* What is touched in small pages is dear, so the copies of small modules that are loaded with the program share a
+ * huge page. It becomes executable when all of them are there: in parts, it would be no huge page any more. */
+static struct {
+	uint64_t at, top, end;
+} pool;
+
+static bool in_pool(const struct rt_module *m)
+{
+	return m->copy >= pool.at && m->copy < pool.end;
+}
+
+static bool from_pool(struct rt_module *m)
+{
+	if (rt.active || m->copy_size > RT_HUGE / 2)
+		return false;
+	if (!pool.at && m->copy_size >= POOL_LEAST) {
+		pool.at = pool.top = rt_place_near(m->lo, m->hi, RT_HUGE);
+		pool.end = pool.at ? pool.at + RT_HUGE : 0;
+		if (pool.at)
+			rt_sc(__NR_madvise, pool.at, RT_HUGE, MADV_HUGEPAGE);
+	}
+	if (m->copy_size > pool.end - pool.top || !rt_place_reaches(m->lo, m->hi, pool.at, pool.end))
+		return false;
+	m->copy = pool.top;
+	pool.top += m->copy_size;
+	return true;
+}
+
+static bool own_place(struct rt_module *m)
+{
+	uint64_t page = m->copy_size < RT_HUGE / 4 ? RT_PAGE : RT_HUGE;
+
+	m->copy_size = (m->copy_size + page - 1) & ~(page - 1);
+	m->copy = rt_place_near(m->lo, m->hi, m->copy_size);
+	if (m->copy && page == RT_HUGE)
+		rt_sc(__NR_madvise, m->copy, m->copy_size, MADV_HUGEPAGE);
+	return m->copy;
+}
+
+/* the pool's end belongs to the module before it, so that all of it is known to be ours */
+int rt_copy_seal(void)
+{
+	uint64_t at = pool.at;
+	struct rt_module *last = NULL;
+
+	for (uint32_t i = 0; i < rt.nmod; i++)
+		if (rt.mod[i].copy && in_pool(&rt.mod[i]) && (!last || rt.mod[i].copy > last->copy))
+			last = &rt.mod[i];
+	pool.at = pool.top = pool.end = 0;
+	if (!at)
+		return 0;
+	if (!last) {
+		rt_munmap(at, RT_HUGE);
+		return 0;
+	}
+	last->copy_size = at + RT_HUGE - last->copy;
+	return (int)rt_mprotect(at, RT_HUGE, PROT_READ | PROT_EXEC);
+}
+
 /* enum run_module_reason. m->map's head and the bounds of its sections are checked; fd: the map's file.
  * m->patch stays until the next use of the scratch memory */
 int rt_copy_make(struct rt_module *m, int fd)
 {
-	uint64_t size = m->map->sect[MAP_COPY].size, page;
+	uint64_t size = m->map->sect[MAP_COPY].size;
 
 	if (!size)
 		return RUN_MOD_REFUSED;
 	if (!rt_mod_ids(m))
 		return RUN_MOD_NO_ROOM;
-	page = size < RT_HUGE / 4 ? RT_PAGE : RT_HUGE; /* a fault on each of its small pages costs more */
-	m->copy_size = (size + page - 1) & ~(page - 1);
-	m->copy = rt_place_near(m->lo, m->hi, m->copy_size);
-	if (!m->copy)
+	m->copy_size = (size + RT_PAGE - 1) & ~(RT_PAGE - 1);
+	if (!from_pool(m) && !own_place(m))
 		return RUN_MOD_NO_ROOM;
-	if (page == RT_HUGE)
-		rt_sc(__NR_madvise, m->copy, m->copy_size, MADV_HUGEPAGE);
 	rt_sc(__NR_madvise, m->copy, m->copy_size, MADV_POPULATE_WRITE); /* where it fails, the faults come */
 	if (!read_all(m, fd)) {
 		rt_copy_drop(m);
 		return RUN_MOD_MISMATCH;
 	}
-	if (rt_err(rt_mprotect(m->copy, m->copy_size, PROT_READ | PROT_EXEC))) {
+	if (!in_pool(m) && rt_err(rt_mprotect(m->copy, m->copy_size, PROT_READ | PROT_EXEC))) {
 		rt_copy_drop(m);
 		return RUN_MOD_REFUSED;
 	}
@@ -140,7 +199,9 @@ int rt_copy_make(struct rt_module *m, int fd)
 
 void rt_copy_drop(struct rt_module *m)
 {
-	if (m->copy)
+	if (m->copy && in_pool(m))
+		pool.top = m->copy; /* it was the last */
+	else if (m->copy)
 		rt_munmap(m->copy, m->copy_size);
 	m->copy = 0;
 }

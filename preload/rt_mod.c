@@ -279,6 +279,7 @@ int rt_mod_start(void)
 	struct scan *s;
 	uint32_t traced = 0;
 	bool blind = false;
+	int r;
 
 	rt.mod = rt_alloc(RT_NMOD * sizeof(struct rt_module));
 	s = rt.mod ? scan(0) : NULL;
@@ -294,11 +295,12 @@ int rt_mod_start(void)
 		blind |= m->kind == 2 && indispensable(m);
 		traced += m->kind == 1;
 	}
-	if (traced && blind) {
+	r = rt_copy_seal();
+	if (!r && traced && blind)
+		r = -ELIBACC;
+	if (r)
 		rt_unapply_all();
-		return -ELIBACC;
-	}
-	return traced ? 0 : -ENOENT;
+	return r ? r : traced ? 0 : -ENOENT;
 }
 
 /* a file was mapped executable at addr: NULL if there is nothing to tell the decoder */

@@ -92,6 +92,11 @@ static bool gap_vma(const struct rt_vma *v, void *arg)
 	return true;
 }
 
+bool rt_place_reaches(uint64_t lo, uint64_t hi, uint64_t at, uint64_t end)
+{
+	return (lo >= 1ull << 32 || end <= 1ull << 31) && end <= lo + REACH && at + REACH >= hi;
+}
+
 uint64_t rt_place_near(uint64_t lo, uint64_t hi, uint64_t size)
 {
 	struct gap g = {.last_end = 1 << 20};
