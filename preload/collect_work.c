@@ -348,8 +348,10 @@ static void *worker(void *arg)
 
 void work_populate(struct collect *c)
 {
+	const uint32_t first = RUN_CHUNK_SIZE - RING_PART, n = RING_PART + RUN_CHUNK_SLACK;
+
 	for (uint32_t i = 1; i <= c->ring->spare; i++)
-		madvise(ring_chunk(c->ring, i), RUN_CHUNK_SIZE + RUN_CHUNK_SLACK, MADV_POPULATE_WRITE);
+		madvise(ring_chunk(c->ring, i) + first, n, MADV_POPULATE_WRITE);
 }
 
 /* workers to start with: as many as there are processors; one is a must */

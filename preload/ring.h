@@ -36,7 +36,7 @@
 #define RING_SPARE 64 /* chunks beyond one per thread, at most */
 #define RING_ENDED 16 /* chunks of threads that ended, beyond those */
 #define RING_NONE 0xffffffffu
-#define RING_UNKNOWN 0xffffffffu
+#define RING_UNKNOWN 0xffffu
 #define RING_PAGE 4096u
 
 /* A traced process image. Free entries are taken by who is about to fork. */
@@ -75,7 +75,8 @@ struct ring_desc {
 	uint32_t bytes;
 	uint64_t tsc_open, tsc_close;
 	uint32_t ncut; /* struct run_cut at ring_cuts() */
-	uint32_t filled; /* when no thread has it: bytes that are fill, the rest is 0; or RING_UNKNOWN */
+	/* when no thread has it, in lines of 64 bytes: where fill begins, where it ends (or RING_UNKNOWN); the rest is 0 */
+	uint16_t unfilled, filled;
 };
 _Static_assert(sizeof(struct ring_desc) == 64, "a cache line: two threads do not share one");
 
@@ -198,6 +199,7 @@ static inline uint8_t *ring_chunk(struct ring_head *h, uint32_t i)
 /* cuts of the chunk, behind all that the thread may write of its stream */
 #define RING_CUTS 1024
 /* a chunk's bytes, at most: the slack, and what the runtime writes without looking (events, marks) */
+#define RING_PART (256u << 10) /* of a chunk, its end: what a stream gets at its beginning */
 #define RING_BYTES (RUN_CHUNK_SIZE + 2 * RUN_CHUNK_SLACK - RING_CUTS * sizeof(struct run_cut))
 static inline struct run_cut *ring_cuts(struct ring_head *h, uint32_t i)
 {

@@ -14,6 +14,8 @@ _Static_assert(UC_RIP == 21 * 8 && UC_EFLAGS == 22 * 8 && UC_SIGMASK == 37 * 8, 
 #define SPINS 2000
 #define MANY 64 /* threads, from where on each gets small chunks only */
 #define SMALL (64u << 10)
+#define YOUNG (32ull << 20) /* bytes of a stream up to which it gets parts of chunks (RING_PART), */
+#define GROWN (64ull << 20) /* and up to which chunks may come whose other parts have not been touched */
 
 static uint32_t chunk_of(uint64_t at) /* index of the chunk that holds this address */
 {
@@ -33,9 +35,9 @@ bool rt_in_ring(uint64_t addr)
 /* A fault on the first touch of a page costs more than all the logging in it; not being able to prefault
  * (before Linux 5.14) only costs that. The collector has the pages of the first chunks made ahead of the
  * program. */
-static void populate(uint32_t chunk)
+static void populate(uint32_t chunk, uint32_t from)
 {
-	rt_sc(__NR_madvise, ring_chunk(rt.ring, chunk), RUN_CHUNK_SIZE + RUN_CHUNK_SLACK,
+	rt_sc(__NR_madvise, ring_chunk(rt.ring, chunk) + from, RUN_CHUNK_SIZE + RUN_CHUNK_SLACK - from,
 	      MADV_POPULATE_WRITE);
 }
 
@@ -87,7 +89,7 @@ static int ring_map(int fd)
 	h->pt = rt.pt_set;
 	h->record = rt.how == RT_RECORD;
 	rt.main = rt_thread_first();
-	populate(rt.main->th.chunk);
+	populate(rt.main->th.chunk, rt_chunk_desc(rt.main)->start);
 	return 0;
 }
 
@@ -213,10 +215,11 @@ static uint32_t wait_chunk(bool *fresh)
 	}
 }
 
-/* How much of a chunk is used. With Intel PT each begins with a keyframe, and what gets lost ends there. */
-static uint32_t chunk_room(void)
+/* How much of a chunk is used by a stream at position first. What is never written needs no pages: most programs are
+ * short. With Intel PT each begins with a keyframe, and what gets lost ends there. */
+static uint32_t chunk_room(uint64_t first)
 {
-	uint32_t room = rt.ring->live > MANY ? SMALL : RUN_CHUNK_SIZE;
+	uint32_t room = rt.ring->live > MANY ? SMALL : first < YOUNG ? RING_PART : RUN_CHUNK_SIZE;
 
 	return rt.ring->pt.cf == RING_CF_PT && rt.ring->pt.key < room ? (uint32_t)rt.ring->pt.key : room;
 }
@@ -230,15 +233,15 @@ bool rt_chunk_take(struct rt_tcb *t, uint64_t first)
 
 	if (c == RING_NONE)
 		return false;
-	if (fresh && first)
-		populate(c); /* this thread writes a lot */
 	d = ring_desc(rt.ring, c);
 	d->kind = RING_LOG;
 	d->proc = t->th.proc;
 	d->tid = t->th.tid;
 	d->uid = t->th.uid;
 	d->first = first;
-	d->start = RUN_CHUNK_SIZE - chunk_room();
+	d->start = RUN_CHUNK_SIZE - chunk_room(first);
+	if (first && (fresh || (!d->start && first < GROWN)))
+		populate(c, d->start); /* this thread writes a lot */
 	d->bytes = d->ncut = d->key = 0;
 	d->tsc_open = rt_tsc();
 	t->th.copied = 0;

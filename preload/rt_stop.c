@@ -32,7 +32,7 @@ static void stop(struct rt_tcb *t, uint32_t reason, const struct run_stop_state 
 	p->extra = 0;
 	if (!st->async)
 		rt_event(t, RUN_EV_STOP, reason);
-	else if (st->where == RUN_STOP_IN_COPY && t->t.lp - t->chunk < RUN_CHUNK_SIZE)
+	else if (st->where == RUN_STOP_IN_COPY && !(t->t.lp >> RUN_CHUNK_FULL_BIT & 1))
 		p->extra = RUN_CHUNK_SLACK;
 	__atomic_compare_exchange_n(&p->state, &run, RING_STOP, false, __ATOMIC_RELEASE, __ATOMIC_RELAXED);
 	rt_ring_wait_done(p);
