@@ -251,9 +251,13 @@ void disc_join(struct disc *d)
 	for (uint32_t i = 0; i < d->fall.n; i++)
 		unite(d, disc_piece(d, d->fall.v[i].from), disc_piece(d, d->fall.v[i].to));
 	for (uint32_t i = 0; i < d->ijmp.n; i++) {
-		const struct ijmp *j = &d->ijmp.v[i];
+		const struct ijmp *j = &d->ijmp.v[i], *o = i ? j - 1 : NULL;
 		uint32_t p = disc_piece(d, j->vaddr);
 
+		/* an interpreter's jumps: hundreds, with the same hundreds of targets */
+		if (o && j->ntarget && j->ntarget == o->ntarget && in_piece(d, p, o->vaddr) &&
+		    !memcmp(j->target, o->target, j->ntarget * sizeof(*j->target)))
+			continue;
 		for (uint32_t k = 0; k < j->ntarget; k++)
 			if (!in_piece(d, p, j->target[k]) && !(d->st[j->target[k] - d->lo] & ST_ENTRY))
 				unite(d, p, disc_piece(d, j->target[k]));

@@ -175,12 +175,38 @@ static bool same_targets(const struct an_table *x, const struct an_table *y)
 	return x->ntarget == y->ntarget && !memcmp(x->target, y->target, x->ntarget * sizeof(*x->target));
 }
 
+/* the classes that each block is a target of */
+static bool link_classes(struct gr *gr)
+{
+	const struct an_group *g = gr->g;
+	uint32_t n = 0, *at;
+
+	for (uint32_t i = 0; i < g->ntable; i++)
+		for (uint32_t k = 0; gr->class[i] == i && k < g->table[i].ntarget; k++, n++)
+			gr->offirst[g->table[i].target[k] + 1]++;
+	gr->of = malloc((n + 1) * sizeof(*gr->of));
+	at = malloc((g->nblock + 1) * sizeof(*at));
+	for (uint32_t b = 0; b < g->nblock && at; b++) {
+		gr->offirst[b + 1] += gr->offirst[b];
+		at[b] = gr->offirst[b];
+	}
+	for (uint32_t i = 0; i < g->ntable && gr->of && at; i++)
+		for (uint32_t k = 0; gr->class[i] == i && k < g->table[i].ntarget; k++)
+			gr->of[at[g->table[i].target[k]]++] = i;
+	free(at);
+	return gr->of && at;
+}
+
 static bool find_classes(struct gr *gr)
 {
 	const struct an_group *g = gr->g;
 
 	gr->class = malloc((g->ntable + 1) * sizeof(*gr->class));
-	for (uint32_t i = 0; gr->class && i < g->ntable; i++) {
+	gr->meet = malloc((g->ntable + 1) * sizeof(*gr->meet));
+	gr->offirst = calloc(g->nblock + 2, sizeof(*gr->offirst));
+	if (!gr->class || !gr->meet || !gr->offirst)
+		return false;
+	for (uint32_t i = 0; i < g->ntable; i++) {
 		gr->class[i] = i;
 		for (uint32_t j = 0; j < i; j++)
 			if (gr->class[j] == j && same_targets(&g->table[i], &g->table[j])) {
@@ -188,7 +214,7 @@ static bool find_classes(struct gr *gr)
 				break;
 			}
 	}
-	return gr->class;
+	return !g->ntable || link_classes(gr);
 }
 
 struct gr *gr_open(const struct module *m, const struct an_group *g, uint32_t mapflags, int *bad)
@@ -233,6 +259,9 @@ void gr_close(struct gr *gr)
 		return;
 	cut_close(gr);
 	free(gr->class);
+	free(gr->meet);
+	free(gr->of);
+	free(gr->offirst);
 	free(gr->op);
 	free(gr->note);
 	free(gr->in);

@@ -154,11 +154,25 @@ static bool flow_to(struct gr *gr, uint32_t to, const struct gr_set *s)
 	return true;
 }
 
+static bool through_table(struct gr *gr, uint32_t table, const struct gr_set *s)
+{
+	const struct an_table *t = &gr->g->table[table];
+	struct gr_set *all = &gr->meet[gr->class[table]];
+	bool again = false;
+
+	if (!gr_and(all, s))
+		return false;
+	for (uint32_t k = 0; k < t->ntarget; k++)
+		again |= flow_to(gr, t->target[k], all);
+	return again;
+}
+
 int gr_know(struct gr *gr)
 {
 	const struct an_group *g = gr->g;
 	bool again = true;
 
+	memset(gr->meet, 0xff, g->ntable * sizeof(*gr->meet));
 	for (uint32_t i = 0; i < g->nblock; i++) {
 		const struct an_block *b = &g->block[i];
 
@@ -180,10 +194,8 @@ int gr_know(struct gr *gr)
 			run_block(gr, i, &s);
 			again |= flow_to(gr, b->succ[0], &s);
 			again |= flow_to(gr, b->succ[1], &s);
-			if (b->table == AN_NONE)
-				continue;
-			for (uint32_t k = 0; k < g->table[b->table].ntarget; k++)
-				again |= flow_to(gr, g->table[b->table].target[k], &s);
+			if (b->table != AN_NONE)
+				again |= through_table(gr, b->table, &s);
 		}
 	}
 	for (uint32_t i = 0; i < g->nblock; i++) {

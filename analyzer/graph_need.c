@@ -80,7 +80,6 @@ static void out_needs(struct gr *gr, uint32_t bi, struct gr_set *n)
 {
 	const struct an_block *b = &gr->g->block[bi];
 	uint32_t last = b->first + b->n - 1;
-	const struct an_table *t;
 
 	memset(n, 0, sizeof(*n));
 	switch (gr_flow(gr, bi)) {
@@ -104,9 +103,7 @@ static void out_needs(struct gr *gr, uint32_t bi, struct gr_set *n)
 			callee_needs(gr, last, n); /* nothing but for glue_link */
 			break;
 		}
-		t = &gr->g->table[b->table];
-		for (uint32_t k = 0; k < t->ntarget; k++)
-			gr_or(n, &gr->b[t->target[k]].need);
+		gr_or(n, &gr->meet[gr->class[b->table]]);
 		if (!gr->b[bi].ctl_log)
 			gr_add(n, SEM_T0);
 		break;
@@ -267,6 +264,8 @@ static void needs_more(struct gr *gr, uint32_t bi)
 
 	for (uint32_t k = 0; k < g->block[bi].npred; k++)
 		gr->b[g->block[bi].pred[k]].visited = 1;
+	for (uint32_t k = gr->offirst[bi]; k < gr->offirst[bi + 1]; k++)
+		gr_or(&gr->meet[gr->of[k]], &gr->b[bi].need);
 	if (g->block[bi].flags & AN_B_ANYTARGET)
 		for (uint32_t i = 0; i < g->nblock; i++)
 			if (gr_switches(gr, i))
@@ -279,6 +278,7 @@ int gr_need(struct gr *gr)
 	bool again = true;
 	struct gr_set n;
 
+	memset(gr->meet, 0, g->ntable * sizeof(*gr->meet));
 	for (uint32_t i = 0; i < g->nblock; i++) {
 		memset(&gr->b[i].need, 0, sizeof(struct gr_set));
 		gr->b[i].blkforce = (uint16_t)forced_blklog(gr, i);

@@ -181,9 +181,12 @@ struct gr {
 	uint32_t nop, cap;
 	struct gr_insn *in; /* ninsn + 1 */
 	struct gr_block *b;
-	uint32_t *class
-		; /* per table: the first one with the same targets. Interpreters jump from hundreds of places
-	                    to hundreds of targets: what is gathered by class costs a sum, not a product */
+	/* Jump tables with the same targets are one class, the first of them. Interpreters jump from hundreds of places
+	 * to hundreds of targets: what is gathered by class costs a sum, not a product. */
+	uint32_t *class; /* per table */
+	uint32_t *of,
+		*offirst; /* classes that block b is a target of: of[offirst[b]] .. of[offirst[b + 1]] */
+	struct gr_set *meet; /* per class: what a pass gathers */
 	struct gr_slot slot[GR_NSLOT];
 	uint32_t nslot;
 	bool forward; /* slots may be forwarded: no stack address escapes */
