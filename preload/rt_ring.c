@@ -169,7 +169,8 @@ static uint32_t get_chunk(bool *fresh)
 	if (c != RING_NONE)
 		return c;
 	n = __atomic_load_n(&h->fresh, __ATOMIC_RELAXED);
-	while (n < h->nchunks && n < h->live + h->spare + RING_ENDED)
+	/* a collector that died had some in its hands: those are lost */
+	while (n < h->nchunks && (n < h->live + h->spare + RING_ENDED || rt_ring_dead()))
 		if (__atomic_compare_exchange_n(&h->fresh, &n, n + 1, true, __ATOMIC_RELAXED,
 						__ATOMIC_RELAXED)) {
 			*fresh = true;
