@@ -25,7 +25,13 @@ extern const char __ehdr_start[]; /* the linker's: where this library was loaded
 
 static int bad(const char *name, const char *why)
 {
-	rt_say(name, ": ", why, "; running untraced");
+	char buf[128];
+	struct rt_str s = rt_str(buf, sizeof(buf));
+
+	rt_put(&s, name);
+	rt_put(&s, "=");
+	rt_put(&s, rt_env_get(name));
+	rt_say(buf, ": ", why, "; running untraced");
 	return -1;
 }
 

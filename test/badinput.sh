@@ -195,10 +195,12 @@ EOF
 
 # --- settings ---
 refused() { want=$1; shift; rm -rf run.dir; traced "$@" ./prog >out 2>err; [ $? = 42 ] && [ "$(wc -l <err)" = 1 ] && grep -q "^ptrace: .*$want.*running untraced" err; }
-for v in PTRACE_MODE=fast PTRACE_MODE=x PTRACE_CF=pt PTRACE_CF=x PTRACE_PTWRITE=1 PTRACE_VERIFY=yes PTRACE_RING=x \
+for v in PTRACE_MODE=fast PTRACE_MODE=x PTRACE_CF=x PTRACE_PTWRITE=1 PTRACE_VERIFY=yes PTRACE_RING=x \
 	PTRACE_COMPRESS=rar; do
 	check "$v" refused "$v" $v
 done
+not_started() { rm -rf run.dir; traced PTRACE_CF=pt ./prog >out 2>err; [ "$? $(wc -l <err)" = '126 1' ] && grep -q '^ptrace: PTRACE_CF=pt: .*not started' err; }
+[ -e /sys/bus/event_source/devices/intel_pt ] || check PTRACE_CF=pt not_started
 check no-collector refused 'cannot start /nonexistent' PTRACE_COLLECT=/nonexistent
 check collector-broken refused 'it ended at once' PTRACE_COLLECT=/bin/false
 check dir-is-file refused 'not a directory\|not a run directory' PTRACE_DIR=prog/x
