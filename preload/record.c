@@ -26,11 +26,12 @@ static volatile pid_t child;
 
 static int usage(FILE *f, int status)
 {
-	fputs("usage: ptrace-record [-m hifi|fast] [--cf auto|pt|soft] [-o DIR] [-q] [--verify] [--order]\n"
+	fputs("usage: ptrace-record [-m hifi|fast] [--cf WHO] [-o DIR] [-q] [--verify] [--order]\n"
 	      "       [--] COMMAND [ARG...]\n"
 	      "Runs COMMAND and records its memory trace into a run directory (run.dir).\n"
 	      "  -m, --mode MODE   hifi (default): every address exact\n"
-	      "      --cf WHO      control flow: auto (default), pt: Intel PT or nothing, soft: without\n"
+	      "      --cf WHO      control flow: auto (default), pt: Intel PT or nothing, soft: without;\n"
+	      "                    replay: not recorded but computed later, by running it again\n"
 	      "  -o, --output DIR  run directory; %p is the process id, %t the time\n"
 	      "      --verify      also log every address; ptrace-decode compares\n"
 	      "      --order       also log the time of locked instructions: threads in exact order\n"
