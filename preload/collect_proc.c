@@ -162,9 +162,40 @@ static int inherit(struct collect *c, const struct cproc *from, const struct cpr
 	return err;
 }
 
+/* a process that is not known yet; NULL, or its state */
+static struct ring_proc *unknown(struct collect *c, uint32_t i, uint32_t *state)
+{
+	struct ring_proc *r = ring_proc(c->ring, i);
+
+	*state = __atomic_load_n(&r->state, __ATOMIC_ACQUIRE);
+	if (*state == RING_FREE || proc_at(i) || r->done) /* done: stopped, over */
+		return NULL;
+	return r;
+}
+
+static void born(struct collect *c, struct ring_proc *r);
+
+/* The parent, which need not have been noticed yet: it may have come to life, and forked, behind the back of who looks
+ * through the entries one after the other. */
+static struct cproc *parent(struct collect *c, const struct ring_proc *r)
+{
+	uint32_t n = __atomic_load_n(&c->ring->nprocs, __ATOMIC_ACQUIRE), state;
+	struct cproc *from = known(r->parent);
+
+	for (uint32_t i = 0; i < n && !from && r->parent; i++) {
+		struct ring_proc *q = unknown(c, i, &state);
+
+		if (q && state != RING_TAKEN && q->uid == r->parent) {
+			born(c, q);
+			from = known(r->parent);
+		}
+	}
+	return from;
+}
+
 static void born(struct collect *c, struct ring_proc *r)
 {
-	struct cproc *from = known(r->parent), *p;
+	struct cproc *from = parent(c, r), *p;
 	char *name = make_dir(c, r->pid);
 	int err;
 
@@ -178,17 +209,6 @@ static void born(struct collect *c, struct ring_proc *r)
 	    state_of(p) == RING_RUN) /* else its end is told at once: a file that is replaced is dear */
 		err = json_proc(c, p, JSON_RUNNING);
 	failed(c, err);
-}
-
-/* a process that is not known yet; NULL, or its state */
-static struct ring_proc *unknown(struct collect *c, uint32_t i, uint32_t *state)
-{
-	struct ring_proc *r = ring_proc(c->ring, i);
-
-	*state = __atomic_load_n(&r->state, __ATOMIC_ACQUIRE);
-	if (*state == RING_FREE || proc_at(i) || r->done) /* done: stopped, over */
-		return NULL;
-	return r;
 }
 
 static bool appeared(struct collect *c)
