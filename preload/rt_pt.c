@@ -28,9 +28,11 @@ static int bad(const char *name, const char *why)
 	char buf[128];
 	struct rt_str s = rt_str(buf, sizeof(buf));
 
-	rt_put(&s, name);
-	rt_put(&s, "=");
-	rt_put(&s, rt_env_get(name));
+	rt_put(&s, name); /* or with its value */
+	if (rt_env_get(name)) {
+		rt_put(&s, "=");
+		rt_put(&s, rt_env_get(name));
+	}
 	rt_say(buf, ": ", why, "; running untraced");
 	return -1;
 }

@@ -72,7 +72,7 @@ check pt-record-usage [ "$(record --cf x)" = 2 ]
 check pt-record [ "$(PTRACE_PMU_DIR="$dir/none" record --cf pt)" = 126 ]
 check pt-record-soft [ "$(record --cf soft)" = 42 ]
 rm -rf run.dir run.dir.old cache/ptrace
-check cf refused 'PTRACE_CF: unknown' PTRACE_CF=x
+check cf refused 'PTRACE_CF=x: unknown' PTRACE_CF=x
 check pt-aux refused 'PTRACE_PT_AUX' PTRACE_PT_AUX=1K
 check pt-ring refused 'PTRACE_PT_RING' PTRACE_PT_RING=x
 check pt-key refused 'PTRACE_PT_KEY' PTRACE_PT_KEY=8K

@@ -49,7 +49,7 @@ run flow env BUILD="$b" test/flow/flow.sh "$p"/jt_dense "$p"/computed_goto "$p"/
 # Intel PT, under the simulator. sig_nested takes minutes there: tens of millions of instructions in handlers' ways
 # shellcheck disable=SC2046
 run pt env BUILD="$b" PT_JOBS=2 test/pt.sh $(OUT=$p test/progs/build.sh --list-base | tr ' ' '\n' | grep -v sig_nested) \
-	"$p"/thr_join "$p"/thr_tsd "$p"/proc_fork "$p"/proc_vfork "$p"/stk_context
+	"$p"/thr_join "$p"/thr_tsd "$p"/proc_fork "$p"/stk_context
 run pt_real env BUILD="$b" test/pt.sh --real
 run pt_losses env BUILD="$b" PT_LOSSES=1 PT_OPTIONS='--ovf 5000' test/pt.sh "$p"/deep_recursion "$p"/libc_strings "$p"/exceptions
 run procs env BUILD="$b" PROCS_JOBS=2 test/procs.sh
