@@ -226,8 +226,8 @@ int main(int argc, char **argv)
 					     : "not available in this version, use hifi");
 		return EXIT_USAGE;
 	}
-	if (cf && strcmp(cf, "auto") && strcmp(cf, "pt") && strcmp(cf, "soft")) {
-		fprintf(stderr, "ptrace-record: --cf %s: unknown, use auto, pt or soft\n", cf);
+	if (cf && strcmp(cf, "auto") && strcmp(cf, "pt") && strcmp(cf, "soft") && strcmp(cf, "replay")) {
+		fprintf(stderr, "ptrace-record: --cf %s: unknown, use auto, pt, soft or replay\n", cf);
 		return EXIT_USAGE;
 	}
 	if (find_library(lib, sizeof(lib))) {

@@ -180,5 +180,12 @@ run replay xx "$tmp/prog" -nc "$tmp/text"
 cp "$(command -v sort)" "$tmp/prog"
 check changed 1 'another file than when it was recorded'
 
+if "$build/ptrace-record" -q --cf replay -o "$tmp/record.run" -- /bin/true &&
+	grep -q '"cf": "replay"' "$tmp"/record.run/proc-*/proc.json; then
+	ok
+else
+	bad ptrace-record '--cf replay does not record for a replay'
+fi
+
 echo "$pass passed, $fail failed"
 [ $fail = 0 ]
