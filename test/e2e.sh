@@ -18,6 +18,7 @@
 # E2E_SHOW_OPAQUE=N lists the heaviest opaque pages.
 # Exit status: 0 all passed, 1 some failed, 2 something needed is missing.
 set -u
+. "$(dirname "$0")/jobs.sh"
 build=$(realpath -m "${BUILD:-build}")
 oracle=$build/test/oracle
 compare=$build/test/compare
@@ -160,20 +161,10 @@ report() { # NAME
 	[ -n "${E2E_KEEP:-}" ] || rm -rf "${work:?}/$(basename "$1")"
 }
 
-# each of the jobs takes every n-th program
 split() { # N PROG...
-	n=$1 k=0; shift
-	while [ $k -lt "$n" ]; do
-		i=0 list=
-		for p; do
-			[ $((i % n)) -eq $k ] && list="$list $p"
-			i=$((i + 1))
-		done
-		# shellcheck disable=SC2086 # paths of test programs have no spaces
-		[ -z "$list" ] || E2E_JOBS=1 sh "$0" $list > "$work/job.$k" 2>&1 &
-		k=$((k + 1))
-	done
-	wait
+	n=$1
+	shift
+	jobs "$n" E2E_JOBS=1 -- "$@"
 	sed '/^[0-9]* passed, [0-9]* failed$/d' "$work"/job.*
 	passed=$(cat "$work"/job.* | grep -c '^\(ok\|skip\) ')
 	failed=$(($# - passed))

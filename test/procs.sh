@@ -16,6 +16,7 @@
 # Environment: BUILD (build); PROCS_JOBS=N runs N at a time; PROCS_KEEP=1 keeps the files of failed ones.
 # Exit status: 0 all passed, 1 some failed, 2 something needed is missing.
 set -u
+. "$(dirname "$0")/jobs.sh"
 build=$(realpath -m "${BUILD:-build}")
 rt=$build/libptrace_rt.so
 decode=$build/ptrace-decode
@@ -184,18 +185,7 @@ if [ $# -eq 0 ]; then
 	set -- $(OUT=$build/test/progs test/progs/build.sh --list-procs)
 fi
 if [ "${PROCS_JOBS:-1}" -gt 1 ]; then
-	k=0
-	while [ $k -lt "$PROCS_JOBS" ]; do
-		i=0 list=
-		for p; do
-			[ $((i % PROCS_JOBS)) -eq $k ] && list="$list $p"
-			i=$((i + 1))
-		done
-		# shellcheck disable=SC2086
-		[ -z "$list" ] || PROCS_JOBS=1 PROCS_WORK=$work sh "$0" $list > "$work/job.$k" 2>&1 &
-		k=$((k + 1))
-	done
-	wait
+	jobs "$PROCS_JOBS" PROCS_JOBS=1 PROCS_WORK="$work" -- "$@"
 	sed '/^[0-9]* passed, /d; /^files kept in /d; /^FAIL /d' "$work"/job.[0-9]
 	count() { cat "$work"/job.[0-9] | grep -c "^$1 "; }
 	early=$(count early) passed=$(($(count ok) + early)) skipped=$(count skip) known=$(count known)

@@ -13,6 +13,7 @@
 # Environment: BUILD (build); PT_JOBS=N programs at a time; PT_KEEP=1 keeps the files.
 # Exit status: 0 all passed, 1 some failed, 2 something needed is missing.
 set -u
+. "$(dirname "$0")/jobs.sh"
 build=$(realpath -m "${BUILD:-build}")
 ptsim=$build/test/ptsim
 oracle=$build/test/oracle
@@ -132,21 +133,10 @@ report() { # NAME
 	[ -n "${PT_KEEP:-}" ] || rm -rf "${work:?}/$(basename "$1")"
 }
 
-# each of the jobs takes every n-th program
 split() { # N PROG...
-	n=$1 k=0
+	n=$1
 	shift
-	while [ $k -lt "$n" ]; do
-		i=0 list=
-		for p; do
-			[ $((i % n)) -eq $k ] && list="$list $p"
-			i=$((i + 1))
-		done
-		# shellcheck disable=SC2086 # paths of test programs have no spaces
-		[ -z "$list" ] || PT_JOBS=1 sh "$0" $list >"$work/job.$k" 2>&1 &
-		k=$((k + 1))
-	done
-	wait
+	jobs "$n" PT_JOBS=1 -- "$@"
 	sed '/^[0-9]* passed, [0-9]* failed$/d' "$work"/job.*
 	passed=$(cat "$work"/job.* | grep -c '^\(ok\|skip\|open\) ')
 	failed=$(($# - passed))
