@@ -495,6 +495,18 @@ static void give_back(struct log *l)
 	pthread_mutex_unlock(&l->lock);
 }
 
+/* s, which comes next, is what is read from here on, in place of the one before */
+static void enter(struct log *l, struct slot *s)
+{
+	if (l->have)
+		give_back(l);
+	l->have = true;
+	l->cut = 0;
+	up_to_pause(l);
+	if (l->many)
+		times_scan(&l->times, s->buf + LOG_MIN, s->all, s->pos, s->tsc_open, s->tsc_close);
+}
+
 bool log_need(struct log *l, const uint8_t **p, const uint8_t **end, size_t n)
 {
 	while (!l->have || (size_t)(*end - *p) < n) {
@@ -506,13 +518,7 @@ bool log_need(struct log *l, const uint8_t **p, const uint8_t **end, size_t n)
 			return false;
 		if (left)
 			memcpy(s->buf + LOG_MIN - left, *p, left);
-		if (l->have)
-			give_back(l);
-		l->have = true;
-		l->cut = 0;
-		up_to_pause(l);
-		if (l->many)
-			times_scan(&l->times, s->buf + LOG_MIN, s->all, s->pos, s->tsc_open, s->tsc_close);
+		enter(l, s);
 		*p = s->buf + LOG_MIN - left;
 		*end = s->buf + LOG_MIN + s->n;
 	}
@@ -538,13 +544,7 @@ const struct run_key *log_resync(struct log *l, uint32_t counter, const uint8_t 
 
 		if (!s)
 			return NULL;
-		if (l->have)
-			give_back(l);
-		l->have = true;
-		l->cut = 0;
-		up_to_pause(l);
-		if (l->many)
-			times_scan(&l->times, s->buf + LOG_MIN, s->all, s->pos, s->tsc_open, s->tsc_close);
+		enter(l, s);
 		*p = s->buf + LOG_MIN;
 		*end = s->buf + LOG_MIN + s->n;
 		k = log_key(l, &pos);
