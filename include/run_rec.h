@@ -22,6 +22,11 @@ enum rec_kind {
 	REC_END, /* struct rec_end: the last one. A stream without one was cut: its process was killed */
 };
 
+static inline uint64_t rec_padded(uint64_t n)
+{
+	return (n + 7) & ~7ull;
+}
+
 struct rec_head {
 	uint32_t kind; /* enum rec_kind */
 	uint32_t size; /* of the record with all that belongs to it, bytes, a multiple of 8 */

@@ -67,7 +67,7 @@ static int ring_open(struct collect *c)
 	close(RING_FD);
 	c->ring_ino = st.st_ino;
 	if (c->ring->magic != RING_MAGIC || c->ring->version != RING_VERSION ||
-	    c->ring_size < ring_chunk_off(c->ring->nthreads, c->ring->nchunks, c->ring->nchunks))
+	    c->ring_size < ring_size(c->ring))
 		return EPROTO;
 	return 0;
 }

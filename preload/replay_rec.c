@@ -57,11 +57,6 @@ static int unpack(int fd, const char *path, uint32_t pid, uint32_t tid, uint64_t
 
 /* ---- what is in it ---- */
 
-static uint64_t padded(uint64_t n)
-{
-	return (n + 7) & ~7ull;
-}
-
 static bool call_ok(struct rec_stream *r, const struct rec_call *c, uint64_t size)
 {
 	const uint8_t *at = (const uint8_t *)(c + 1), *end = (const uint8_t *)c + size;
@@ -76,9 +71,9 @@ static bool call_ok(struct rec_stream *r, const struct rec_call *c, uint64_t siz
 			return false;
 		memcpy(&o, at, sizeof(o));
 		at += sizeof(o);
-		if (o.len > size || padded(o.len) > (uint64_t)(end - at))
+		if (o.len > size || rec_padded(o.len) > (uint64_t)(end - at))
 			return false;
-		at += padded(o.len);
+		at += rec_padded(o.len);
 	}
 	r->calls++;
 	n = c->nr == SYS_mmap ? c->arg[1] : c->nr == SYS_mremap ? c->arg[2] : 0;

@@ -191,6 +191,11 @@ static inline uint64_t ring_chunk_off(uint32_t nthreads, uint32_t nchunks, uint3
 	return (end + RUN_CHUNK_SPAN - 1) / RUN_CHUNK_SPAN * RUN_CHUNK_SPAN + (uint64_t)i * RUN_CHUNK_SPAN;
 }
 
+static inline uint64_t ring_size(const struct ring_head *h)
+{
+	return ring_chunk_off(h->nthreads, h->nchunks, h->nchunks);
+}
+
 static inline uint8_t *ring_chunk(struct ring_head *h, uint32_t i)
 {
 	return (uint8_t *)h + ring_chunk_off(h->nthreads, h->nchunks, i);

@@ -203,6 +203,7 @@ bool rt_place_reaches(uint64_t lo, uint64_t hi, uint64_t at,
 /* rt_env.c: 0, or -1 after saying why */
 int rt_env(char **envp);
 const char *rt_env_get(const char *name); /* NULL if it is not set */
+int rt_refuse(const char *name, const char *value, const char *why); /* says so; -1 */
 bool rt_env_oracle(char **envp);
 
 /* rt_limit.c: 0, or -1 after saying why; bytes of address space, of a file */
@@ -327,6 +328,7 @@ struct rt_where {
 };
 void rt_xlat(struct rt_tcb *t, uint64_t *gpr, uint64_t rip, uint64_t *rflags, struct rt_where *w);
 uint64_t rt_rflags(uint64_t rflags, uint64_t lahf);
+uint64_t rt_lahf(uint64_t rflags); /* the other way round: struct rt_regs.flags */
 /* Where in the copy execution can go on with instruction vaddr: the offset and what to borrow. false: nowhere */
 struct rt_spot {
 	uint64_t copy_off;
@@ -416,6 +418,7 @@ const struct rec_nondet *rt_replay_nondet(struct rt_tcb *t, uint32_t what);
 extern const uint8_t rt_special[RT_NSYS];
 extern uint8_t rt_slow_all; /* every call comes to rt_syscall() */
 int rt_syscall(struct rt_tcb *t);
+void rt_args(const struct rt_tcb *t, uint64_t *arg); /* the six of a call */
 void rt_result(const struct rt_tcb *t, uint64_t *gpr, uint64_t r); /* registers after a call */
 int rt_syscall_post(struct rt_tcb *t);
 void rt_syscall_undo(struct rt_tcb *t, bool real); /* a call that will be made over again; real: RT_DO_REAL */

@@ -52,7 +52,7 @@ static int env_copy(char **envp)
 	return 0;
 }
 
-static int refuse(const char *name, const char *value, const char *why)
+int rt_refuse(const char *name, const char *value, const char *why)
 {
 	char buf[256];
 	struct rt_str s = rt_str(buf, sizeof(buf));
@@ -71,7 +71,7 @@ static int env_mapflag(const char *name, uint32_t flag)
 	if (!v || !*v || rt_streq(v, "0"))
 		return 0;
 	if (!rt_streq(v, "1"))
-		return refuse(name, v, "use 0 or 1");
+		return rt_refuse(name, v, "use 0 or 1");
 	rt.mapflags |= flag;
 	return 0;
 }
@@ -87,7 +87,7 @@ static int env_ring(void)
 	for (; *p >= '0' && *p <= '9' && n < 1000; p++)
 		n = n * 10 + (*p - '0');
 	if (*p || n < 2 || n > RING_SPARE)
-		return refuse("PTRACE_RING", v, "use a number of chunks from 2 to 64");
+		return rt_refuse("PTRACE_RING", v, "use a number of chunks from 2 to 64");
 	rt.nchunks = n;
 	return 0;
 }
@@ -106,7 +106,7 @@ static int env_spool(void)
 		n = n * 10 + (*p - '0');
 	shift = *p == 'K' ? 10 : *p == 'M' ? 20 : *p == 'G' ? 30 : 0;
 	if (p == v || p[shift != 0] || n << shift >> shift != n)
-		return refuse("PTRACE_SPOOL", v, "use a number of bytes, or one with K, M or G");
+		return rt_refuse("PTRACE_SPOOL", v, "use a number of bytes, or one with K, M or G");
 	rt_putu(&s, n << shift);
 	return 0;
 }
@@ -116,9 +116,9 @@ static int env_modes(void)
 	const char *v = get(rt.envp, "PTRACE_MODE");
 
 	if (v && rt_streq(v, "fast"))
-		return refuse("PTRACE_MODE", v, "not available in this version, use hifi");
+		return rt_refuse("PTRACE_MODE", v, "not available in this version, use hifi");
 	if (v && *v && !rt_streq(v, "hifi"))
-		return refuse("PTRACE_MODE", v, "unknown mode, use hifi");
+		return rt_refuse("PTRACE_MODE", v, "unknown mode, use hifi");
 	if (rt.how == RT_REPLAY) {
 		rt.mapflags = MAP_F_NONDET;
 	} else if ((v = get(rt.envp, "PTRACE_CF")) && rt_streq(v, "replay")) {
@@ -128,7 +128,7 @@ static int env_modes(void)
 	}
 	v = get(rt.envp, "PTRACE_COMPRESS");
 	if (v && *v && !rt_streq(v, "lz4") && !rt_streq(v, "zstd") && !rt_streq(v, "none"))
-		return refuse("PTRACE_COMPRESS", v, "unknown, use lz4, zstd or none");
+		return rt_refuse("PTRACE_COMPRESS", v, "unknown, use lz4, zstd or none");
 	rt.compress_opt = v && *v ? v : "lz4";
 	return 0;
 }

@@ -29,6 +29,14 @@ static long call(struct rt_tcb *t)
 	return rt_call(t->sv.gpr, t->sv.nr);
 }
 
+void rt_args(const struct rt_tcb *t, uint64_t *arg)
+{
+	static const uint8_t reg[6] = {RDI, RSI, RDX, R10, R8, R9};
+
+	for (int i = 0; i < 6; i++)
+		arg[i] = t->sv.gpr[reg[i]];
+}
+
 void rt_result(const struct rt_tcb *t, uint64_t *gpr, uint64_t r)
 {
 	gpr[RAX] = r;
@@ -95,7 +103,7 @@ static int do_mmap(struct rt_tcb *t)
 	if (high(g[RDI]))
 		return stop_before(t, RUN_STOP_UNSUPPORTED);
 
-	if ((g[R10] & MAP_FIXED) && !(g[R10] & 0x100000) && t->vm && rt_mod_text(g[RDI], g[RSI]))
+	if ((g[R10] & MAP_FIXED) && !(g[R10] & MAP_FIXED_NOREPLACE) && t->vm && rt_mod_text(g[RDI], g[RSI]))
 		return stop_before(t, RUN_STOP_UNSUPPORTED);
 	r = call(t);
 	if (!rt_err(r) && !t->vm) {

@@ -16,9 +16,6 @@
 #define RT_BASE 0x200000000000ull
 #define RT_TRIES 64
 #define REACH 0x7fe00000ull /* 2 GiB less slack for what lies between a base and its ends */
-#ifndef MAP_FIXED_NOREPLACE
-#define MAP_FIXED_NOREPLACE 0x100000
-#endif
 
 static uint64_t try_map(uint64_t at, uint64_t size, int fd, int prot, int flags)
 {

@@ -25,16 +25,7 @@ extern const char __ehdr_start[]; /* the linker's: where this library was loaded
 
 static int bad(const char *name, const char *why)
 {
-	char buf[128];
-	struct rt_str s = rt_str(buf, sizeof(buf));
-
-	rt_put(&s, name); /* or with its value */
-	if (rt_env_get(name)) {
-		rt_put(&s, "=");
-		rt_put(&s, rt_env_get(name));
-	}
-	rt_say(buf, ": ", why, "; running untraced");
-	return -1;
+	return rt_refuse(name, rt_env_get(name), why);
 }
 
 /* bytes, or with K or M: a power of two from lo to hi, rounded down */
@@ -210,7 +201,7 @@ int rt_pt_look(void)
 		}
 	}
 	if (rt.ptwrite && rt.pt_set.cf != RING_CF_PT)
-		return bad("PTRACE_PTWRITE=1: needs Intel PT", rt.pt_set.why);
+		return rt_refuse("PTRACE_PTWRITE", "1: needs Intel PT", rt.pt_set.why);
 	if (rt.pt_set.cf != RING_CF_PT)
 		say_why();
 	return 0;
@@ -255,11 +246,10 @@ int rt_pt_open(void)
 			return -1;
 	}
 	if (rt.ptwrite) {
-		bad("PTRACE_PTWRITE=1",
-		    !rt.pt	 ? s->why
-		    : s->ptwrite ? "values through PTWRITE are not available in this version, use 0"
-				 : "the processor or its intel_pt PMU has no PTWRITE");
-		return -1;
+		return bad("PTRACE_PTWRITE",
+			   !rt.pt	? s->why
+			   : s->ptwrite ? "values through PTWRITE are not available in this version, use 0"
+					: "the processor or its intel_pt PMU has no PTWRITE");
 	}
 	say_why();
 	if (rt.pt)

@@ -33,11 +33,6 @@ static void put(struct rt_tcb *t, const void *p, uint64_t n)
 		rt_log(t, zero, 8 - n % 8);
 }
 
-static uint64_t padded(uint64_t n)
-{
-	return (n + 7) & ~7ull;
-}
-
 void rt_record_end(struct rt_tcb *t, uint32_t why, uint32_t value, uint64_t rip)
 {
 	struct rec_end e = {{REC_END, sizeof(e)}, why, value, rip};
@@ -45,27 +40,14 @@ void rt_record_end(struct rt_tcb *t, uint32_t why, uint32_t value, uint64_t rip)
 	put(t, &e, sizeof(e));
 }
 
-static void args(const struct rt_tcb *t, uint64_t *arg)
-{
-	static const uint8_t reg[6] = {RDI, RSI, RDX, R10, R8, R9};
-
-	for (int i = 0; i < 6; i++)
-		arg[i] = t->sv.gpr[reg[i]];
-}
-
-static uint64_t mark_of(struct rt_tcb *t)
-{
-	return t->th.rec;
-}
-
 static void put_call(struct rt_tcb *t, long r, int n)
 {
 	struct rec_call c = {
 		{REC_CALL, sizeof(c)}, (uint32_t)t->sv.nr, (uint32_t)n, r, t->t.target, {0}, rt_tsc()};
 
-	args(t, c.arg);
+	rt_args(t, c.arg);
 	for (int i = 0; i < n; i++)
-		c.head.size += sizeof(struct rec_out) + padded(out[i].len);
+		c.head.size += sizeof(struct rec_out) + rec_padded(out[i].len);
 	put(t, &c, sizeof(c));
 	for (int i = 0; i < n; i++) {
 		put(t, &out[i], sizeof(out[i]));
@@ -95,7 +77,7 @@ static bool put_file(struct rt_tcb *t, int fd)
 	f.size = st.st_size;
 	f.mtime_sec = st.st_mtime;
 	f.mtime_nsec = st.st_mtime_nsec;
-	f.head.size += padded(n + 1);
+	f.head.size += rec_padded(n + 1);
 	if (rt_err(rt_sc(__NR_stat, path, &st)) || st.st_ino != f.ino || st.st_dev != f.dev)
 		return false; /* deleted, or another one has its name */
 	put(t, &f, sizeof(f));
@@ -103,7 +85,6 @@ static bool put_file(struct rt_tcb *t, int fd)
 	return true;
 }
 
-#define PROT_WRITE_BIT 2
 /* Memory that others can write to is not the program's own any more. */
 static bool can_map(struct rt_tcb *t, long r)
 {
@@ -114,7 +95,7 @@ static bool can_map(struct rt_tcb *t, long r)
 		return true;
 	if (g[R10] & MAP_ANONYMOUS)
 		return true; /* shared with children only, of which there are none */
-	if (shared && (g[RDX] & PROT_WRITE_BIT))
+	if (shared && (g[RDX] & PROT_WRITE))
 		return false;
 	return put_file(t, (int)g[R8]);
 }
@@ -131,10 +112,10 @@ int rt_record_before(struct rt_tcb *t)
 {
 	uint64_t arg[6];
 
-	t->t.lp = t->lp0 = mark_of(t);
+	t->t.lp = t->lp0 = t->th.rec;
 	if (makes_another(t->sv.nr))
 		return rt_switch_here(t, t->t.target - 2);
-	args(t, arg);
+	rt_args(t, arg);
 	rt_sysin((long)t->sv.nr, arg, &t->before);
 	if (t->sv.nr == __NR_exit || t->sv.nr == __NR_exit_group)
 		rt_record_end(t, REC_EXIT, (uint32_t)arg[0], t->t.target);
@@ -149,7 +130,7 @@ int rt_record_call(struct rt_tcb *t, long r)
 	uint64_t arg[6];
 	int n = 0, class;
 
-	args(t, arg);
+	rt_args(t, arg);
 	class = rt_sysout((long)t->sv.nr, arg, r, &t->before, out, RT_SYSOUT_MAX, &n);
 	if (class == OUT_STOP || (t->sv.nr == __NR_mmap && !can_map(t, r)))
 		return rt_switch_here(t, t->t.target);
@@ -169,7 +150,7 @@ void rt_record_signal(struct rt_tcb *t, int sig, const void *info, bool before)
 
 /* ---- instructions (tcb.what) ---- */
 
-static void execute(uint32_t kind, uint32_t size, uint64_t *g, uint32_t *carry)
+static void execute(uint32_t kind, uint64_t *g, uint32_t *carry)
 {
 	uint32_t a, b, c, d;
 	uint64_t v = 0;
@@ -215,7 +196,6 @@ static void execute(uint32_t kind, uint32_t size, uint64_t *g, uint32_t *carry)
 		g[0] = c;
 		break;
 	}
-	(void)size;
 }
 
 static void set_random(struct rt_tcb *t, uint64_t v, uint32_t reg, uint32_t size, uint32_t carry)
@@ -241,7 +221,7 @@ void rt_nondet(struct rt_tcb *t)
 		memcpy(n.value, r->value, sizeof(n.value));
 		n.flags = r->flags;
 	} else {
-		execute(kind, size, g, &n.flags);
+		execute(kind, g, &n.flags);
 		memcpy(n.value, g, sizeof(n.value)); /* rax rcx rdx rbx */
 	}
 	if (rt.how == RT_RECORD)

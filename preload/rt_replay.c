@@ -10,8 +10,6 @@
  */
 #include "rt.h"
 
-#define MAP_FIXED_FLAG 0x10
-
 static const uint8_t *cursor, *end;
 static const struct rec_call *now; /* the call that is being answered */
 static const struct rec_file *mapped; /* what it maps, or NULL */
@@ -107,7 +105,7 @@ static void __attribute__((noreturn)) over(struct rt_tcb *t)
 	rt_thread_end(t);
 	__atomic_store_n(&rt_proc(t)->state, RING_EXEC, __ATOMIC_RELEASE);
 	rt_ring_kick();
-	rt_munmap((uint64_t)h, ring_chunk_off(h->nthreads, h->nchunks, h->nchunks));
+	rt_munmap((uint64_t)h, ring_size(h));
 	leave(0);
 }
 
@@ -137,11 +135,11 @@ static const char nargs[] = "332122233632144024433215043333331202213043336633232
 /* RT_DO_*, or -1: rt_syscall() goes on, and comes to rt_answer() */
 int rt_replay_before(struct rt_tcb *t)
 {
-	static const uint8_t reg[6] = {RDI, RSI, RDX, R10, R8, R9};
 	static const char what[6][32] = {"rdi of a system call", "rsi of a system call",
 					 "rdx of a system call", "r10 of a system call",
 					 "r8 of a system call",	 "r9 of a system call"};
 	const struct rec_head *h;
+	uint64_t arg[6];
 
 	now = NULL;
 	t->lp0 = t->t.lp;
@@ -162,21 +160,17 @@ int rt_replay_before(struct rt_tcb *t)
 		differs("another system call", t->t.target, t->sv.nr, now->nr);
 	if (now->rip != t->t.target)
 		differs("a system call elsewhere", t->t.target, t->t.target, now->rip);
+	rt_args(t, arg);
 	for (int i = 0; now->nr < sizeof(nargs) - 1 && i < nargs[now->nr] - '0'; i++)
-		if (now->arg[i] != t->sv.gpr[reg[i]])
-			differs(what[i], t->t.target, t->sv.gpr[reg[i]], now->arg[i]);
+		if (now->arg[i] != arg[i])
+			differs(what[i], t->t.target, arg[i], now->arg[i]);
 	return -1;
-}
-
-static void bad(void)
-{
-	rt_replay_diverged("there is no room for a mapping", now->rip);
 }
 
 static void check_at(long r, uint64_t want)
 {
 	if ((uint64_t)r != want)
-		bad();
+		rt_replay_diverged("there is no room for a mapping", now->rip);
 }
 
 static void do_brk(uint64_t to)
@@ -185,7 +179,7 @@ static void do_brk(uint64_t to)
 
 	if (hi > brk_end)
 		check_at(rt_mmap(brk_end, hi - brk_end, PROT_READ | PROT_WRITE,
-				 MAP_PRIVATE | MAP_ANONYMOUS | 0x100000 /* MAP_FIXED_NOREPLACE */, -1, 0),
+				 MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0),
 			 brk_end);
 	else if (hi < brk_end)
 		rt_munmap(hi, brk_end - hi);
@@ -195,7 +189,7 @@ static void do_brk(uint64_t to)
 static void do_map(struct rt_tcb *t, const struct rec_file *f)
 {
 	const uint64_t *g = t->sv.gpr;
-	uint64_t flags = (g[R10] & ~15ull) | MAP_PRIVATE | MAP_FIXED_FLAG;
+	uint64_t flags = (g[R10] & ~15ull) | MAP_PRIVATE | MAP_FIXED;
 	long fd = -1, r;
 
 	if (f) {
@@ -203,8 +197,8 @@ static void do_map(struct rt_tcb *t, const struct rec_file *f)
 		if (rt_err(fd))
 			rt_replay_diverged("a file that was mapped is gone", now->rip);
 	}
-	if (!(g[R10] & MAP_FIXED_FLAG))
-		flags |= 0x100000;
+	if (!(g[R10] & MAP_FIXED))
+		flags |= MAP_FIXED_NOREPLACE;
 	r = rt_mmap(now->ret, g[RSI], (int)g[RDX], (int)flags, (int)fd, g[R9]);
 	if (fd >= 0)
 		rt_close((int)fd);
@@ -266,7 +260,7 @@ long rt_answer(struct rt_tcb *t)
 			rt_replay_diverged("a record is damaged", now->rip);
 		if (rt_copy_in(o->addr, o + 1, o->len))
 			rt_replay_diverged("a system call's memory is not there", now->rip);
-		p += sizeof(*o) + ((o->len + 7) & ~7ull);
+		p += sizeof(*o) + rec_padded(o->len);
 	}
 	return now->ret;
 }

@@ -26,8 +26,7 @@ static uint32_t chunk_of(uint64_t at) /* index of the chunk that holds this addr
  * the first chunk, too. */
 bool rt_in_ring(uint64_t addr)
 {
-	return rt.ring &&
-	       addr - rt.ring->base < ring_chunk_off(rt.ring->nthreads, rt.ring->nchunks, rt.ring->nchunks);
+	return rt.ring && addr - rt.ring->base < ring_size(rt.ring);
 }
 
 /* ---- made and waited for ---- */

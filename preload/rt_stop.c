@@ -96,7 +96,7 @@ int rt_stop_leave(struct rt_tcb *t, uint32_t reason, uint64_t rip)
 	rt_sig_restore(t->sig);
 	rt_out = t->sv;
 	memcpy(rt_out.gpr, st.gpr, sizeof(st.gpr));
-	rt_out.flags = (rflags & 0xd5) << 8 | (rflags >> 11 & 1);
+	rt_out.flags = rt_lahf(rflags);
 	rt_out.rip = w.rip;
 	gs_clear();
 	return RT_DO_LEAVE;

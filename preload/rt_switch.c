@@ -11,11 +11,6 @@
  */
 #include "rt.h"
 
-static uint64_t lahf(uint64_t rflags)
-{
-	return (rflags & 0xd5) << 8 | (rflags >> 11 & 1);
-}
-
 static int begin(uint64_t *uc)
 {
 	uint64_t regs[17];
@@ -45,7 +40,7 @@ static int begin(uint64_t *uc)
 static struct rt_tcb *change(struct rt_tcb *t, uint64_t *uc, uint32_t where)
 {
 	struct ring_head *old = rt.ring;
-	uint64_t size = ring_chunk_off(old->nthreads, old->nchunks, old->nchunks);
+	uint64_t size = ring_size(old);
 
 	rt_record_end(t, REC_SWITCH, where, uc[UC_RIP / 8]);
 	rt_chunk_give(t, RING_END);
@@ -94,7 +89,7 @@ int rt_switch_here(struct rt_tcb *t, uint64_t rip)
 	for (int i = 0; i < 16; i++)
 		sv.gpr[i] = uc[rt_uc_word[i]];
 	sv.rip = uc[UC_RIP / 8];
-	sv.flags = lahf(uc[UC_EFLAGS / 8]);
+	sv.flags = rt_lahf(uc[UC_EFLAGS / 8]);
 	if (!n) {
 		rt_out = sv;
 		return RT_DO_LEAVE;

@@ -19,6 +19,9 @@
 #include <linux/sched.h>
 #include <linux/time_types.h>
 
+#ifndef MAP_FIXED_NOREPLACE /* Linux 4.17 */
+#define MAP_FIXED_NOREPLACE 0x100000
+#endif
 #ifndef MADV_DONTNEED
 #define MADV_DONTNEED 4
 #endif

@@ -15,6 +15,11 @@ uint64_t rt_rflags(uint64_t rflags, uint64_t lahf)
 	return rflags | (lahf >> 8 & 0xd5) | (lahf & 1 ? 0x800 : 0);
 }
 
+uint64_t rt_lahf(uint64_t rflags)
+{
+	return (rflags & 0xd5) << 8 | (rflags >> 11 & 1);
+}
+
 static const struct map_xlat *find(const struct rt_module *m, uint64_t off)
 {
 	uint64_t lo = 0, n, hi;
