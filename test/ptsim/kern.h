@@ -78,6 +78,7 @@ uint64_t kern_tsc(void);
 void truth_open(const char *dir);
 void truth_close(void);
 void truth_retired(struct task *t, uint64_t ip);
+void truth_ends(struct event *e);
 
 /* kern_calls.c */
 void kern_retired(struct task *t, uint64_t ip);

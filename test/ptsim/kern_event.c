@@ -252,6 +252,7 @@ struct event *event_new(struct task *t, const struct perf_event_attr *attr)
 void event_free(struct event *e)
 {
 	event_out(e);
+	truth_ends(e);
 	if (e->t)
 		e->t->event = NULL;
 	if (e->page)

@@ -96,6 +96,27 @@ static uint64_t expected(void)
 	return strtoull(line, NULL, 16);
 }
 
+static int report(const char *what, uint64_t off, uint64_t ip)
+{
+	printf("pt_check: %s: after %lu executed instructions, at %#lx of the stream, at %lx\n", what,
+	       executed, off, ip);
+	return 1;
+}
+
+/* All that is left was lost: IPS must not say either that the stream can be entered once more behind from. */
+static int lost_from(uint64_t from)
+{
+	const char *line;
+	uint64_t psb;
+
+	while ((line = next_line())) {
+		if (sscanf(line, "psb %lu", &psb) == 1 && psb >= from)
+			return report("a PSB that libipt does not see", psb, 0);
+		executed += *line != 'p' && *line != 'o';
+	}
+	return 0;
+}
+
 /* On to the next line that begins so. */
 static bool skip_to(const char *word)
 {
@@ -107,13 +128,6 @@ static bool skip_to(const char *word)
 		executed += *line != 'p' && *line != 'o';
 	}
 	return false;
-}
-
-static int report(const char *what, uint64_t off, uint64_t ip)
-{
-	printf("pt_check: %s: after %lu executed instructions, at %#lx of the stream, at %lx\n", what,
-	       executed, off, ip);
-	return 1;
 }
 
 /* Decode what begins with the PSB that the decoder is at. 0 at the end, 1 when it differs. */
@@ -155,8 +169,8 @@ static int decode(struct pt_insn_decoder *d, int status, uint64_t base)
 	}
 }
 
-/* A part of the stream in which nothing is missing. */
-static int part(uint8_t *begin, uint8_t *till, uint64_t base)
+/* A part of the stream in which nothing is missing. 1 when it differs. *synced: it has a PSB where it can be entered. */
+static int part(uint8_t *begin, uint8_t *till, uint64_t base, bool *synced)
 {
 	struct pt_config config;
 	struct pt_insn_decoder *d;
@@ -174,7 +188,8 @@ static int part(uint8_t *begin, uint8_t *till, uint64_t base)
 	if (!d || pt_insn_set_image(d, image) < 0)
 		exit(2);
 	status = pt_insn_sync_forward(d);
-	if (status >= 0) {
+	*synced = status >= 0;
+	if (*synced) {
 		pt_insn_get_sync_offset(d, &off);
 		snprintf(word, sizeof(word), "psb %lu\n", base + off);
 		r = base + off && !skip_to(word) ? report("a PSB that there was not", base + off, 0)
@@ -189,7 +204,7 @@ int main(int argc, char **argv)
 	uint64_t from = 0, type, offset, size, flags;
 	uint8_t *stream;
 	size_t npt, nips;
-	bool cut = false;
+	bool synced = true;
 	FILE *f;
 
 	if (argc != 2 && argc != 3)
@@ -201,18 +216,19 @@ int main(int argc, char **argv)
 	images();
 	f = fopen(in("records"), "r");
 	while (f && fscanf(f, "%lu %lu %lu %lu", &type, &offset, &size, &flags) == 4) {
-		cut = false;
 		if (type != 11 || !(flags & 1)) /* PERF_RECORD_AUX, PERF_AUX_FLAG_TRUNCATED */
 			continue;
 		gaps++;
-		if (offset + size > from && part(stream + from, stream + offset + size, from))
+		if (offset + size > from && part(stream + from, stream + offset + size, from, &synced))
 			return 1;
 		from = offset + size;
-		cut = true;
+		synced = false;
 	}
-	if (from < npt && part(stream + from, stream + npt, from))
+	if (from < npt && part(stream + from, stream + npt, from, &synced))
 		return 1;
-	if (at < end && !cut) {
+	if (!synced && lost_from(from))
+		return 1;
+	if (at < end) {
 		printf("pt_check: libipt ends after %lu instructions, %lx was executed then\n", executed,
 		       expected());
 		return 1;

@@ -192,6 +192,14 @@ static void psb(struct pt_cpu *c, uint64_t ip)
 	c->n.psb++;
 }
 
+static void ovf(struct pt_cpu *c)
+{
+	c->lost = false;
+	c->ovf_at = c->total;
+	pt_ovf(&c->enc);
+	c->n.ovf++;
+}
+
 void pt_cpu_between(struct pt_cpu *c, uint64_t ip)
 {
 	if (!c->lost && c->sent >= c->cfg.psb_period)
@@ -218,10 +226,8 @@ void pt_cpu_on(struct pt_cpu *c)
 void pt_cpu_user(struct pt_cpu *c, uint64_t ip)
 {
 	if (c->lost) { /* the overflow has resolved while the thread was in the kernel */
-		c->lost = false;
 		cyc(c);
-		pt_ovf(&c->enc);
-		c->n.ovf++;
+		ovf(c);
 	}
 	if (c->sent >= c->cfg.psb_period)
 		psb(c, 0);
@@ -272,11 +278,8 @@ void pt_cpu_off(struct pt_cpu *c, uint64_t ip)
 {
 	if (c->in_user)
 		pt_cpu_async_exit(c, ip);
-	if (c->lost) { /* pending: sent before TraceEn is clear */
-		c->lost = false;
-		pt_ovf(&c->enc);
-		c->n.ovf++;
-	}
+	if (c->lost) /* pending: sent before TraceEn is clear */
+		ovf(c);
 	c->on = false;
 }
 
@@ -308,10 +311,8 @@ void pt_cpu_resolve(struct pt_cpu *c, uint64_t ip)
 {
 	if (!c->lost || !c->in_user)
 		return;
-	c->lost = false;
 	cyc(c);
-	pt_ovf(&c->enc);
-	c->n.ovf++;
+	ovf(c);
 	c->ncalls = 0;
 	pt_ip(&c->enc, PT_FUP, ip);
 	c->n.fup++;

@@ -50,7 +50,7 @@ struct pt_cpu {
 	unsigned ncalls, calls_top;
 	uint64_t sent; /* bytes since the last PSB */
 	uint64_t total;
-	uint64_t psb_at; /* total in front of the last PSB */
+	uint64_t psb_at, ovf_at; /* total in front of the last PSB, OVF */
 	/* the virtual clock, in core cycles since the event began, and what is derived from it */
 	uint64_t cycles, cyc_sent;
 	uint64_t tsc_base;

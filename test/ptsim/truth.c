@@ -4,7 +4,8 @@
  *
  *	OUT/ips-TID	addresses, one a line, in hex; in front of the one they are about:
  *			"psb OFFSET"	the stream has a PSB at OFFSET, and control is here or comes here from the kernel
- *			"ovf"		an overflow has resolved here
+ *			"ovf"		an overflow has resolved here, or where the thread ended
+ *			both, in the stream's order: who enters at a PSB behind an OVF does not see the OVF
  *	OUT/mem, images	the code, as alone.c writes them (of one process: they have no numbers)
  */
 #define _GNU_SOURCE
@@ -47,10 +48,23 @@ void truth_open(const char *name)
 	sim_page = code_page;
 }
 
+static void places(struct event *e)
+{
+	bool psb = e->seen_psb != e->cpu.n.psb, ovf = e->seen_ovf != e->cpu.n.ovf;
+
+	if (ovf && (!psb || e->cpu.ovf_at < e->cpu.psb_at))
+		fprintf(e->truth, "ovf\n");
+	if (psb)
+		fprintf(e->truth, "psb %lu\n", e->cpu.psb_at - e->cut);
+	if (ovf && psb && e->cpu.ovf_at > e->cpu.psb_at)
+		fprintf(e->truth, "ovf\n");
+	e->seen_psb = e->cpu.n.psb;
+	e->seen_ovf = e->cpu.n.ovf;
+}
+
 void truth_retired(struct task *t, uint64_t ip)
 {
 	struct event *e = t->event;
-	FILE *f;
 
 	if (!dir || !e)
 		return;
@@ -60,14 +74,14 @@ void truth_retired(struct task *t, uint64_t ip)
 		snprintf(name, sizeof(name), "ips-%d", t->pid);
 		e->truth = create(name);
 	}
-	f = e->truth;
-	if (e->seen_psb != e->cpu.n.psb)
-		fprintf(f, "psb %lu\n", e->cpu.psb_at - e->cut);
-	if (e->seen_ovf != e->cpu.n.ovf)
-		fprintf(f, "ovf\n");
-	e->seen_psb = e->cpu.n.psb;
-	e->seen_ovf = e->cpu.n.ovf;
-	fprintf(f, "%lx\n", ip);
+	places(e);
+	fprintf(e->truth, "%lx\n", ip);
+}
+
+void truth_ends(struct event *e)
+{
+	if (e->truth)
+		places(e);
 }
 
 void truth_close(void)
