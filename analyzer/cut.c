@@ -172,10 +172,10 @@ static void roots_insn(struct cut *c, uint32_t bi, uint32_t i)
 			if (!before || before->a != op->a || before->b != op->b || before->imm != op->imm) {
 				to = TO_SINK;
 				if (n < 8 && pe_ea(gr, i, k, &l))
-					to = paid_root(
-						c, (struct root){0, i, bi,
-								 late(gr_eawidth(gr, i, k) * weight(c, bi)),
-								 ROOT_EA, (uint8_t)n, k});
+					to = paid_root(c,
+						       (struct root){0, i, bi,
+								     late(gr_eawidth(gr, k) * weight(c, bi)),
+								     ROOT_EA, (uint8_t)n, k});
 			} else if (to != TO_SINK && n < 8) {
 				add_root(c, (struct root){to & ~TO_ROOT, i, bi, 0, ROOT_EA, (uint8_t)n, k});
 			}

@@ -76,6 +76,19 @@ static void address(struct em *e, const ZydisDecodedOperand *o, unsigned reg, un
 	code_u32(c, disp);
 }
 
+/* movzbl %al,s; lea (%rbx,s),s: the operand of xlat, of which Zydis shows rbx alone */
+static void lea_xlat(struct code *c, const struct dec *d, unsigned s)
+{
+	unsigned hi = s & 8 ? 1 : 0, lo = s & 7;
+
+	code_insn(c);
+	code_bytes(c, (uint8_t[]){0x40 | hi << 2, 0x0f, 0xb6, 0xc0 | lo << 3}, 4);
+	code_insn(c);
+	if (d->in.address_width == 32)
+		code_byte(c, 0x67);
+	code_bytes(c, (uint8_t[]){0x48 | hi << 2 | hi << 1, 0x8d, 0x04 | lo << 3, lo << 3 | X_RBX}, 4);
+}
+
 /* lea of memory operand o into register s */
 static void lea(struct em *e, const struct dec *d, const ZydisDecodedOperand *o, unsigned s, int32_t extra)
 {
@@ -85,8 +98,12 @@ static void lea(struct em *e, const struct dec *d, const ZydisDecodedOperand *o,
 	if (o->visibility == ZYDIS_OPERAND_VISIBILITY_HIDDEN && o->mem.base == ZYDIS_REGISTER_RSP)
 		disp = 0; /* the plan says where, relative to rsp before the instruction */
 	if (d->in.mnemonic == ZYDIS_MNEMONIC_POP && o->visibility == ZYDIS_OPERAND_VISIBILITY_EXPLICIT &&
-	    o->mem.base == ZYDIS_REGISTER_RSP)
-		extra += 8; /* address computed after the increment (SDM Vol. 2, POP) */
+	    dec_gpr(o->mem.base) == X_RSP)
+		extra += d->in.operand_width / 8; /* address computed after the increment (SDM Vol. 2, POP) */
+	if (d->in.mnemonic == ZYDIS_MNEMONIC_XLAT) {
+		lea_xlat(c, d, s);
+		return;
+	}
 	if (o->mem.base == ZYDIS_REGISTER_RIP) {
 		code_insn(c);
 		code_byte(c, 0x48 | (s & 8 ? 4 : 0));
@@ -117,7 +134,7 @@ static void log_ea(struct em *e, const struct plan_log *l, const struct dec *d, 
 	struct scratch s;
 
 	if (l->reg >= d->in.operand_count || o->type != ZYDIS_OPERAND_TYPE_MEMORY ||
-	    o->mem.type == ZYDIS_MEMOP_TYPE_VSIB || o->mem.index == ZYDIS_REGISTER_AL) {
+	    o->mem.type == ZYDIS_MEMOP_TYPE_VSIB) {
 		e->c.fail = "the plan logs the address of an operand that has none";
 		return;
 	}

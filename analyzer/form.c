@@ -77,12 +77,12 @@ static bool find_all(const struct module *m, const struct an_insn *i, struct for
 	f->reason = emit_can(&d, i);
 	f->plain = keep && i->flow == FLOW_NEXT && !r15_named(&d) && d.in.mnemonic != ZYDIS_MNEMONIC_ENDBR64;
 	live_form(f, &d, i);
-	f->n = sem_lift(&d.in, d.op, keep ? 0 : i->vaddr, NULL, f->op, SEM_LIFT_MAX);
+	gr_form(f, &d.in, i->flow);
+	f->n = sem_lift(&d.in, d.op, keep ? 0 : i->vaddr, NULL, f->op, SEM_LIFT_MAX, f->ea);
 	if (keep && f->n > 64) {
-		f->n = sem_lift(&d.in, d.op, i->vaddr, NULL, f->op, SEM_LIFT_MAX);
+		f->n = sem_lift(&d.in, d.op, i->vaddr, NULL, f->op, SEM_LIFT_MAX, f->ea);
 		return false;
 	}
-	gr_form(f, &d.in, d.op, i->flow);
 	if (keep)
 		note_addresses(f);
 	return keep;

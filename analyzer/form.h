@@ -20,11 +20,12 @@ struct form {
 	/* live.c */
 	uint32_t use, def, may;
 	/* graph.c: as in struct gr_insn */
-	uint8_t cc, ea_op, ea_seg, st_op;
+	uint8_t cc;
 	/* sem_lift's; n -1: cannot be lifted. Ops whose imm is to be made the instruction's: bit i of rec: op i
 	 * is a record, of mod: op i is a SEM_MODADDR */
 	int n;
 	uint64_t rec, mod;
+	struct sem_ea ea[SEM_EA_MAX]; /* of the SEM_REC ops, in order */
 	struct sem_op op[];
 };
 #define FORM_TMP (sizeof(struct form) + SEM_LIFT_MAX * sizeof(struct sem_op))

@@ -33,50 +33,43 @@ static uint8_t jcc_code(const ZydisDecodedInstruction *in)
 	return 0xff;
 }
 
-/* note_mem - which memory operands LOG_EA can name. Not the address of bt with a register offset (it
- * selects another unit), nor operands whose address lea cannot form. */
-static void note_mem(struct form *f, const ZydisDecodedInstruction *in, const ZydisDecodedOperand *o)
+void gr_form(struct form *f, const ZydisDecodedInstruction *in, uint8_t flow)
 {
-	bool bt = (in->mnemonic == ZYDIS_MNEMONIC_BT || in->mnemonic == ZYDIS_MNEMONIC_BTS ||
-		   in->mnemonic == ZYDIS_MNEMONIC_BTR || in->mnemonic == ZYDIS_MNEMONIC_BTC) &&
-		  o[1].type == ZYDIS_OPERAND_TYPE_REGISTER;
-
-	f->ea_op = f->st_op = 0xff;
-	f->ea_seg = 0;
-	for (int i = 0; i < in->operand_count; i++) {
-		if (o[i].type != ZYDIS_OPERAND_TYPE_MEMORY)
-			continue;
-		if (o[i].visibility == ZYDIS_OPERAND_VISIBILITY_HIDDEN) {
-			if (o[i].mem.base == ZYDIS_REGISTER_RSP)
-				f->st_op = (uint8_t)i;
-		} else if (o[i].visibility == ZYDIS_OPERAND_VISIBILITY_EXPLICIT && !bt &&
-			   o[i].mem.type == ZYDIS_MEMOP_TYPE_MEM &&
-			   in->meta.category != ZYDIS_CATEGORY_STRINGOP) {
-			f->ea_op = (uint8_t)i;
-			f->ea_seg = o[i].mem.segment == ZYDIS_REGISTER_FS   ? SEM_FSBASE
-				    : o[i].mem.segment == ZYDIS_REGISTER_GS ? SEM_GSBASE
-									    : 0;
-		}
-	}
-}
-
-void gr_form(struct form *f, const ZydisDecodedInstruction *in, const ZydisDecodedOperand *o, uint8_t flow)
-{
-	note_mem(f, in, o);
 	f->cc = flow == FLOW_JCC ? jcc_code(in) : 0xff;
 }
 
 static bool grow(struct gr *gr, uint32_t more)
 {
-	if (gr->nop + more <= gr->cap)
+	void *op, *note;
+
+	if (gr->nop + more < gr->cap)
 		return true;
 	gr->cap = (gr->nop + more) * 2 + 64;
-	void *p = realloc(gr->op, gr->cap * sizeof(*gr->op));
+	op = realloc(gr->op, gr->cap * sizeof(*gr->op));
+	if (op)
+		gr->op = op;
+	note = realloc(gr->note, gr->cap * sizeof(*gr->note));
+	if (note)
+		gr->note = note;
+	return op && note;
+}
 
-	if (!p)
-		return false;
-	gr->op = p;
-	return true;
+/* the ops of one instruction, nothing noted of them but where records have their addresses from */
+static void append(struct gr *gr, const struct form *f, uint32_t vaddr)
+{
+	const struct sem_op *op = gr->op + gr->nop;
+	uint32_t rec = 0;
+
+	form_ops(f, vaddr, gr->op + gr->nop);
+	memset(gr->note + gr->nop, 0, f->n * sizeof(*gr->note));
+	for (int k = 0; k < f->n; k++) {
+		if (op[k].op == SEM_REC) {
+			gr->note[gr->nop + k].ea =
+				rec < SEM_EA_MAX ? f->ea[rec] : (struct sem_ea){SEM_EA_NONE, 0, 0};
+			rec++;
+		}
+		k += gr_has_slot2(&op[k]);
+	}
 }
 
 static int lift_all(struct gr *gr, int *bad)
@@ -95,11 +88,8 @@ static int lift_all(struct gr *gr, int *bad)
 		}
 		if (!grow(gr, (uint32_t)f->n))
 			return -1;
-		form_ops(f, ai->vaddr, gr->op + gr->nop);
+		append(gr, f, ai->vaddr);
 		gi->cc = f->cc;
-		gi->ea_op = f->ea_op;
-		gi->ea_seg = f->ea_seg;
-		gi->st_op = f->st_op;
 		/* the kernel's results come from the mark */
 		if (ai->flow != FLOW_SYSCALL)
 			gr->nop += (uint32_t)f->n;
@@ -230,9 +220,6 @@ struct gr *gr_open(const struct module *m, const struct an_group *g, uint32_t ma
 	gr->in = calloc(g->ninsn + 1, sizeof(*gr->in));
 	gr->b = calloc(g->nblock + 1, sizeof(*gr->b));
 	if (!gr->in || !gr->b || !find_classes(gr) || lift_all(gr, bad) < 0)
-		goto fail;
-	gr->note = calloc(gr->nop + 1, sizeof(*gr->note));
-	if (!gr->note)
 		goto fail;
 	note_ops(gr);
 	for (uint32_t i = 0; i < g->nblock; i++) {

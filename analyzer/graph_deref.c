@@ -210,11 +210,11 @@ uint32_t gr_entry_derefs(const struct gr *gr)
 	return d;
 }
 
-/* gr_eawidth - bytes to log of the address of record k of instruction i. Only what is added to a segment base
+/* gr_eawidth - bytes to log of the address of record k. Only what is added to a segment base
  * is not an address itself. */
-unsigned gr_eawidth(const struct gr *gr, uint32_t i, uint32_t k)
+unsigned gr_eawidth(const struct gr *gr, uint32_t k)
 {
 	const struct sem_op *op = &gr->op[k];
 
-	return SEM_REC_KIND(op->dst) < 2 && SEM_REC_SIZE(op->dst) && !gr->in[i].ea_seg ? GR_ADDR : 8;
+	return SEM_REC_KIND(op->dst) < 2 && SEM_REC_SIZE(op->dst) && !gr->note[k].ea.seg ? GR_ADDR : 8;
 }

@@ -128,18 +128,20 @@ struct gr_note {
 	uint16_t flags;
 	uint8_t base; /* SP_ENTRY or SP_ALIGN with GN_STACK */
 	uint8_t slot; /* LOAD, STORE: slot number or GR_NOSLOT */
-	uint8_t nw; /* GN_LOG: bytes of the register that are needed */
-	struct gr_rng rng; /* of the result: gr_range */
-	uint8_t idx; /* LEA: bounds of the scaled operand, 0 if there are none worth it */
+	union {
+		struct {
+			uint8_t nw; /* GN_LOG: bytes of the register that are needed */
+			struct gr_rng rng; /* of the result: gr_range */
+			uint8_t idx; /* LEA: bounds of the scaled operand, 0 if there are none worth it */
+		};
+		struct sem_ea ea; /* REC */
+	};
 	int32_t off;
 };
 
 struct gr_insn {
 	uint32_t op; /* first op; ops end where the next instruction's begin */
 	uint8_t cc; /* jcc: condition code, 0xff if none (loop, jrcxz) */
-	uint8_t ea_op; /* Zydis number of the explicit memory operand lea can take, or 0xff */
-	uint8_t ea_seg; /* SEM_FSBASE or SEM_GSBASE when that operand has the segment, else 0 */
-	uint8_t st_op; /* Zydis number of a hidden rsp-based memory operand, or 0xff */
 	uint16_t logged; /* decision: general registers logged after it if needed */
 	uint8_t ea; /* decision: bit k = record k's address is logged */
 	uint16_t deref; /* general registers whose values after it are proved addresses: gr_deref */
@@ -216,7 +218,7 @@ struct gr *gr_open(const struct module *m, const struct an_group *g, uint32_t ma
 void gr_close(struct gr *gr);
 /* the planner's part of a form */
 struct form;
-void gr_form(struct form *f, const ZydisDecodedInstruction *in, const ZydisDecodedOperand *o, uint8_t flow);
+void gr_form(struct form *f, const ZydisDecodedInstruction *in, uint8_t flow);
 static inline bool gr_has_slot2(const struct sem_op *op)
 {
 	return op->op == SEM_RECVEC || op->op == SEM_RECREP || op->op == SEM_RECXS;
@@ -256,7 +258,7 @@ unsigned gr_zero_width(const struct sem_op *op); /* bytes of an op's result that
 void gr_deref(struct gr *gr);
 uint32_t gr_entry_derefs(const struct gr *gr);
 unsigned gr_inwidth(const struct gr *gr, uint32_t b, unsigned r, unsigned nw, bool *sx);
-unsigned gr_eawidth(const struct gr *gr, uint32_t i, uint32_t k);
+unsigned gr_eawidth(const struct gr *gr, uint32_t k);
 int gr_need(struct gr *gr);
 int gr_branches(struct gr *gr);
 /* bytes to log of the general register that op k of instruction i defines when nw bytes of it are

@@ -15,25 +15,17 @@
  * Effective addresses are read into temporaries above those of the lifter.
  */
 #include "plan_buf.h"
+#include "prefix.h"
 
 #define EA_TEMP (SEM_T0 + 32)
 
-/* pe_ea - the operand whose effective address is record k's. Every record on rsp without index is
- * rsp before the instruction plus its displacement, whichever operand it is. */
+/* pe_ea - the operand whose effective address is record k's */
 bool pe_ea(const struct gr *gr, uint32_t i, uint32_t k, struct plan_log *l)
 {
-	const struct gr_insn *gi = &gr->in[i];
-	const struct sem_op *op = &gr->op[k];
+	const struct sem_ea *ea = &gr->note[k].ea;
 
-	*l = (struct plan_log){i, AT_BEFORE, LOG_EA, 0, 8, 0};
-	if (op->a == SEM_RSP && op->b == SEM_NONE && gi->st_op != 0xff) {
-		l->reg = gi->st_op;
-		l->disp = SEM_REC_DISP(op->imm);
-		return true;
-	}
-	l->reg = gi->ea_op;
-	/* `leave` and the like: hidden operands based on other registers */
-	return gi->ea_op != 0xff;
+	*l = (struct plan_log){i, AT_BEFORE, LOG_EA, ea->op, 8, ea->stack ? SEM_REC_DISP(gr->op[k].imm) : 0};
+	return ea->op != SEM_EA_NONE;
 }
 
 static bool same_address(const struct sem_op *x, const struct sem_op *y)
@@ -42,7 +34,7 @@ static bool same_address(const struct sem_op *x, const struct sem_op *y)
 }
 
 /* instructions have few records; enter has up to 64, and they are all on rsp and rbp */
-#define MAXREC 8
+#define MAXREC SEM_EA_MAX
 struct recs {
 	uint32_t n, k[MAXREC];
 	uint8_t temp[MAXREC];
@@ -80,11 +72,11 @@ static void log_addresses(struct pe *e, uint32_t i, struct recs *r)
 			gr->broken = true;
 			return;
 		}
-		w = gr_eawidth(gr, i, r->k[n]);
+		w = gr_eawidth(gr, r->k[n]);
 		pe_log(e, i, AT_BEFORE, LOG_EA, l.reg, w, l.disp);
 		pe_op(e, w == 8 ? SEM_LOG : SEM_LOGSX, w, t, SEM_NONE, SEM_NONE, SEM_WHY_ADDRESS);
-		if (gr->in[i].ea_seg && l.reg == gr->in[i].ea_op)
-			pe_op(e, SEM_LEA, 0, t, t, gr->in[i].ea_seg, 0);
+		if (gr->note[r->k[n]].ea.seg)
+			pe_op(e, SEM_LEA, 0, t, t, gr->note[r->k[n]].ea.seg, 0);
 		r->temp[n] = (uint8_t)t++;
 	}
 }
@@ -96,8 +88,7 @@ static void verify(struct pe *e, uint32_t i, const struct recs *r)
 	struct plan_log l;
 
 	for (uint32_t n = 0; n < r->n; n++) {
-		if (r->temp[n] || !pe_ea(e->gr, i, r->k[n], &l) ||
-		    (e->gr->in[i].ea_seg && l.reg == e->gr->in[i].ea_op))
+		if (r->temp[n] || !pe_ea(e->gr, i, r->k[n], &l) || e->gr->note[r->k[n]].ea.seg)
 			continue;
 		pe_log(e, i, AT_BEFORE, LOG_EA, l.reg, 8, l.disp);
 		pe_op(e, SEM_VCHK, 8, SEM_NONE, SEM_NONE, SEM_NONE, r->n - 1 - n);
@@ -164,17 +155,10 @@ static enum sem_why why_logged(const struct gr *gr, uint32_t i)
 static bool locks(const struct gr *gr, uint32_t i)
 {
 	const struct an_insn *n = &gr->g->insn[i];
-	const uint8_t *b = elf_at(gr->m, n->vaddr, n->len), *end = b + n->len;
+	const uint8_t *b = elf_at(gr->m, n->vaddr, n->len);
+	struct prefixes p = prefixes(b, n->len);
 
-	for (; b < end; b++) {
-		if (*b == 0xf0)
-			return true;
-		if (*b != 0x66 && *b != 0x67 && *b != 0xf2 && *b != 0xf3 && *b != 0x2e && *b != 0x36 &&
-		    *b != 0x3e && *b != 0x26 && *b != 0x64 && *b != 0x65)
-			break;
-	}
-	b += b < end && (*b & 0xf0) == 0x40; /* REX */
-	return end - b >= 2 && (*b == 0x86 || *b == 0x87) && b[1] < 0xc0;
+	return p.lock || (p.n + 2u <= n->len && (b[p.n] == 0x86 || b[p.n] == 0x87) && b[p.n + 1] < 0xc0);
 }
 
 static void time_stamp(struct pe *e, uint32_t i, unsigned when)

@@ -186,8 +186,9 @@ static int patch_mem(const struct dec *d, const ZydisDecodedOperand *o, unsigned
 	const ZydisDecodedInstruction *in = &d->in;
 	bool sib = in->raw.modrm.rm == 4;
 
+	/* movdir64b's destination: the register operand says which; that all are as they should be is seen afterwards */
 	if (o->visibility == ZYDIS_OPERAND_VISIBILITY_HIDDEN)
-		return -1;
+		return 0;
 	if (dec_gpr(o->mem.base) == (int)R15) {
 		set_low(b + (sib ? in->raw.sib.offset : in->raw.modrm.offset), 0, s);
 		if (set_ext(d, b, 'B', s >> 3))

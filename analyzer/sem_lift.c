@@ -151,9 +151,9 @@ void lift_other(struct lift *l, int arg)
 }
 
 int sem_lift(const ZydisDecodedInstruction *in, const ZydisDecodedOperand *ops, uint32_t vaddr,
-	     const struct sem_cpu *cpu, struct sem_op *out, int max)
+	     const struct sem_cpu *cpu, struct sem_op *out, int max, struct sem_ea *ea)
 {
-	struct lift l = {.in = in, .ops = ops, .vaddr = vaddr, .cpu = cpu, .out = out, .max = max};
+	struct lift l = {.in = in, .ops = ops, .vaddr = vaddr, .cpu = cpu, .out = out, .max = max, .ea = ea};
 
 	if (in->machine_mode != ZYDIS_MACHINE_MODE_LONG_64)
 		return -1;

@@ -50,12 +50,24 @@ struct sem_cpu {
 	bool no_bmi1; /* tzcnt executes as bsf */
 };
 
+/* Where a SEM_REC has its address from, so that the copy can compute it by a lea. Instructions with two memory
+ * operands (push, pop and call of memory, movs, cmps, movdir64b) have two addresses. */
+struct sem_ea {
+	uint8_t op; /* number in `ops`; SEM_EA_NONE: lea cannot form it (bt with an offset in a register, eip, the
+	               frame pointers that enter copies) */
+	uint8_t seg; /* SEM_FSBASE or SEM_GSBASE, which is to be added to what lea gives, or 0 */
+	bool stack; /* the operand is the hidden one on rsp: rsp before the instruction, to which the record's own
+	               displacement is to be added */
+};
+#define SEM_EA_NONE 0xff
+#define SEM_EA_MAX 8 /* records of an instruction that are told about: all, but for enter's */
+
 /* Lift one instruction. `in` and `ops` are from ZydisDecoderDecodeFull: `ops` holds all
  * in->operand_count operands, hidden ones included. `vaddr`: link-time address. `out`: room for
- * `max` ops (SEM_LIFT_MAX is always enough). Returns the number of ops, or -1 if the instruction
- * cannot be represented: its group must stay opaque. */
+ * `max` ops (SEM_LIFT_MAX is always enough). `ea`: room for SEM_EA_MAX, of the first SEM_REC ops in order, or NULL.
+ * Returns the number of ops, or -1 if the instruction cannot be represented: its group must stay opaque. */
 int sem_lift(const ZydisDecodedInstruction *in, const ZydisDecodedOperand *ops, uint32_t vaddr,
-	     const struct sem_cpu *cpu, struct sem_op *out, int max);
+	     const struct sem_cpu *cpu, struct sem_op *out, int max, struct sem_ea *ea);
 
 /* Use and definition sets for liveness. Bits 0..15: general registers in hardware numbering,
  * bit 16 (SEM_F_FLAGS): the six arithmetic flags together; DF is not in it.

@@ -79,9 +79,12 @@ bool same_reg(opnd a, opnd b)
 	return is_reg(a) && is_reg(b) && a->reg.value == b->reg.value;
 }
 
-/* Segment base. Only fs and gs have one in 64-bit mode (SDM Vol. 1, 3.4.2.1). */
-static uint16_t seg_base(opnd o)
+/* Segment base. Only fs and gs have one in 64-bit mode (SDM Vol. 1, 3.4.2.1). A prefix does not apply to
+ * movdir64b's destination (SDM Vol. 2), but Zydis says so. */
+static uint16_t seg_base(struct lift *l, opnd o)
 {
+	if (l->in->mnemonic == ZYDIS_MNEMONIC_MOVDIR64B && o->visibility == ZYDIS_OPERAND_VISIBILITY_HIDDEN)
+		return NONE;
 	if (o->mem.segment == ZYDIS_REGISTER_FS)
 		return SEM_FSBASE;
 	return o->mem.segment == ZYDIS_REGISTER_GS ? SEM_GSBASE : NONE;
@@ -113,7 +116,7 @@ static struct ea offset_of(struct lift *l, opnd o)
 struct ea ea_of(struct lift *l, opnd o, uint16_t extra, unsigned shift)
 {
 	struct ea e = offset_of(l, o);
-	uint16_t seg = seg_base(o);
+	uint16_t seg = seg_base(l, o);
 
 	if (extra != NONE) {
 		if (e.b != NONE)
@@ -137,8 +140,26 @@ struct ea ea_of(struct lift *l, opnd o, uint16_t extra, unsigned shift)
 	return e;
 }
 
-void rec(struct lift *l, struct ea e, unsigned size, enum ptrace_kind kind)
+/* what lea makes of operand o (struct sem_ea) */
+static struct sem_ea lea_of(struct lift *l, opnd o)
 {
+	struct sem_ea a = {SEM_EA_NONE, 0, false};
+	uint16_t seg;
+
+	/* no lea has eip */
+	if (!o || o->mem.type == ZYDIS_MEMOP_TYPE_VSIB || o->mem.base == ZYDIS_REGISTER_EIP)
+		return a;
+	seg = seg_base(l, o);
+	a.op = (uint8_t)(o - l->ops);
+	a.seg = seg == NONE ? 0 : (uint8_t)seg;
+	a.stack = o->visibility == ZYDIS_OPERAND_VISIBILITY_HIDDEN && o->mem.base == ZYDIS_REGISTER_RSP;
+	return a;
+}
+
+void rec(struct lift *l, opnd o, struct ea e, unsigned size, enum ptrace_kind kind)
+{
+	if (l->ea && l->nrec < SEM_EA_MAX)
+		l->ea[l->nrec++] = lea_of(l, o);
 	put(l, SEM_REC, e.w, SEM_RECDST(size, kind), e.a, e.b, SEM_RECIMM(e.disp, l->vaddr));
 }
 
@@ -177,9 +198,9 @@ void recs(struct lift *l)
 		e = ea_of(l, o, NONE, 0);
 		/* no instruction has two visible memory operands */
 		if (o->actions & ZYDIS_OPERAND_ACTION_MASK_READ)
-			rec(l, e, width(o), PTRACE_R);
+			rec(l, o, e, width(o), PTRACE_R);
 		if (o->actions & ZYDIS_OPERAND_ACTION_MASK_WRITE)
-			rec(l, e, width(o), PTRACE_W);
+			rec(l, o, e, width(o), PTRACE_W);
 		set_at(l, o, e);
 	}
 }

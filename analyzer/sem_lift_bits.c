@@ -188,9 +188,9 @@ static void bt_address(struct lift *l, opnd o, uint16_t bit, int write)
 
 	unit = val(l, SEM_SAR, 8, unit, NONE, bits);
 	e = ea_of(l, o, unit, bits - 3);
-	rec(l, e, w, PTRACE_R);
+	rec(l, NULL, e, w, PTRACE_R);
 	if (write)
-		rec(l, e, w, PTRACE_W);
+		rec(l, NULL, e, w, PTRACE_W);
 	set_at(l, o, e);
 }
 

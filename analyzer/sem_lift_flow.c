@@ -7,9 +7,19 @@
  */
 #include "sem_lift_int.h"
 
-static struct ea stack(int64_t disp)
+/* the instruction's hidden memory operand: of push, call, enter on rsp; leave's on rbp */
+static opnd hidden(struct lift *l)
 {
-	return (struct ea){SEM_RSP, NONE, 0, disp};
+	for (int i = l->in->operand_count_visible; i < l->in->operand_count; i++)
+		if (is_mem(&l->ops[i]))
+			return &l->ops[i];
+	return NULL;
+}
+
+/* an access at rsp + disp, rsp as it is before the instruction */
+static void stack(struct lift *l, int64_t disp, unsigned w, enum ptrace_kind kind)
+{
+	rec(l, hidden(l), (struct ea){SEM_RSP, NONE, 0, disp}, w, kind);
 }
 
 static void add_rsp(struct lift *l, int64_t n)
@@ -41,7 +51,7 @@ void lift_push(struct lift *l, int arg)
 
 	(void)arg;
 	recs(l);
-	rec(l, stack(-(int64_t)w), w, PTRACE_W);
+	stack(l, -(int64_t)w, w, PTRACE_W);
 	push_val(l, w, rd(l, l->arg[0]));
 }
 
@@ -53,7 +63,7 @@ void lift_pop(struct lift *l, int arg)
 	uint16_t t;
 
 	(void)arg;
-	rec(l, stack(0), w, PTRACE_R);
+	stack(l, 0, w, PTRACE_R);
 	if (is_mem(o)) {
 		ZydisDecodedOperand m = *o;
 		struct ea e;
@@ -63,7 +73,7 @@ void lift_pop(struct lift *l, int arg)
 			m.mem.disp.has_displacement = ZYAN_TRUE;
 		}
 		e = ea_of(l, &m, NONE, 0);
-		rec(l, e, w, PTRACE_W);
+		rec(l, o, e, w, PTRACE_W);
 		set_at(l, o, e);
 		store(l, o, 0, w, pop_val(l, w));
 		add_rsp(l, w);
@@ -90,7 +100,7 @@ void lift_pushf(struct lift *l, int arg)
 	unsigned w = stack_width(l);
 
 	(void)arg;
-	rec(l, stack(-(int64_t)w), w, PTRACE_W);
+	stack(l, -(int64_t)w, w, PTRACE_W);
 	push_val(l, w, unk_val(l));
 }
 
@@ -100,7 +110,7 @@ void lift_popf(struct lift *l, int arg)
 	uint16_t t;
 
 	(void)arg;
-	rec(l, stack(0), w, PTRACE_R);
+	stack(l, 0, w, PTRACE_R);
 	t = pop_val(l, w);
 	put(l, SEM_AND, 8, SEM_FC, t, NONE, SEM_CF);
 	put(l, SEM_AND, 8, SEM_FR, t, NONE, SEM_PF | SEM_AF | SEM_ZF | SEM_SF | SEM_OF);
@@ -120,13 +130,13 @@ void lift_enter(struct lift *l, int arg)
 		l->fail = true;
 		return;
 	}
-	rec(l, stack(-8), 8, PTRACE_W);
+	stack(l, -8, 8, PTRACE_W);
 	for (int i = 1; i < level; i++) {
-		rec(l, (struct ea){SEM_RBP, NONE, 0, -8 * i}, 8, PTRACE_R);
-		rec(l, stack(-8 - 8 * i), 8, PTRACE_W);
+		rec(l, NULL, (struct ea){SEM_RBP, NONE, 0, -8 * i}, 8, PTRACE_R);
+		stack(l, -8 - 8 * i, 8, PTRACE_W);
 	}
 	if (level)
-		rec(l, stack(-8 - 8 * level), 8, PTRACE_W);
+		stack(l, -8 - 8 * level, 8, PTRACE_W);
 	frame = val(l, SEM_LEA, 0, SEM_RSP, NONE, -8);
 	put(l, SEM_STORE, 8, NONE, SEM_RSP, SEM_RBP, -8);
 	for (int i = 1; i < level; i++) {
@@ -149,7 +159,7 @@ void lift_leave(struct lift *l, int arg)
 		l->fail = true;
 		return;
 	}
-	rec(l, (struct ea){SEM_RBP, NONE, 0, 0}, 8, PTRACE_R);
+	rec(l, hidden(l), (struct ea){SEM_RBP, NONE, 0, 0}, 8, PTRACE_R);
 	t = val(l, SEM_LOAD, 8, SEM_RBP, NONE, 0);
 	put(l, SEM_LEA, 0, SEM_RSP, SEM_RBP, NONE, 8);
 	put(l, SEM_MOV, 8, SEM_RBP, t, NONE, 0);
@@ -182,7 +192,7 @@ void lift_call(struct lift *l, int arg)
 	if (!near64(l))
 		return;
 	recs(l);
-	rec(l, stack(-8), 8, PTRACE_W);
+	stack(l, -8, 8, PTRACE_W);
 	target(l);
 	push_val(l, 8, val(l, SEM_MODADDR, 8, NONE, NONE, (int64_t)l->vaddr + l->in->length));
 }
@@ -192,7 +202,7 @@ void lift_ret(struct lift *l, int arg)
 	(void)arg;
 	if (!near64(l))
 		return;
-	rec(l, stack(0), 8, PTRACE_R);
+	stack(l, 0, 8, PTRACE_R);
 	put(l, SEM_LOAD, 8, SEM_T0, SEM_RSP, NONE, 0);
 	add_rsp(l, 8 + (l->narg ? (int64_t)(l->arg[0]->imm.value.u & 0xffff) : 0));
 }

@@ -36,7 +36,8 @@ struct lift {
 	uint32_t vaddr;
 	const struct sem_cpu *cpu;
 	struct sem_op *out;
-	int n, max, ntmp;
+	struct sem_ea *ea; /* or NULL */
+	int n, max, ntmp, nrec;
 	bool fail;
 	/* addresses already computed: LOAD/STORE form of each operand of `ops` */
 	struct {
@@ -107,7 +108,8 @@ void flags_unk(struct lift *l);
 /* --- addresses and records --- */
 /* address of a memory operand; `extra` (or NONE) << shift is added before truncation and base */
 struct ea ea_of(struct lift *l, opnd o, uint16_t extra, unsigned shift);
-void rec(struct lift *l, struct ea e, unsigned size, enum ptrace_kind kind);
+/* o: the operand that has the address, NULL if none has */
+void rec(struct lift *l, opnd o, struct ea e, unsigned size, enum ptrace_kind kind);
 /* reads, then writes, of all visible memory operands */
 void recs(struct lift *l);
 /* base register and offset for SEM_LOAD, SEM_STORE of an operand; set_at decides it beforehand */

@@ -268,7 +268,7 @@ void lift_xlat(struct lift *l, int arg)
 		o.mem.index = ZYDIS_REGISTER_NONE;
 		al = val(l, SEM_MOV, 1, SEM_RAX, NONE, 0);
 		e = ea_of(l, &o, al, 0);
-		rec(l, e, 1, PTRACE_R);
+		rec(l, &l->ops[i], e, 1, PTRACE_R);
 		a = val(l, SEM_LEA, e.w, e.a, e.b, e.disp);
 		wr_gpr(l, SEM_RAX, 1, val(l, SEM_LOAD, 1, a, NONE, 0));
 		return;

@@ -230,20 +230,11 @@ static bool one_operand(struct lift *l, opnd o, bool *plain)
 	return !is_hidden(o) || l->in->mnemonic == ZYDIS_MNEMONIC_MOVDIR64B;
 }
 
-/* A segment prefix does not apply to movdir64b's destination (SDM Vol. 2), but Zydis says so. */
-static opnd without_segment(ZydisDecodedOperand *flat, opnd o)
-{
-	*flat = *o;
-	flat->mem.segment = ZYDIS_REGISTER_ES;
-	return flat;
-}
-
 /* *plain: every operand got plain records, so that memory written can be stored as unknown.
  * False when an operand cannot be described: an implicit one nobody knows, MIB, unknown size. */
 bool recs_any(struct lift *l, bool *plain)
 {
 	struct ea e[ZYDIS_MAX_OPERAND_COUNT];
-	ZydisDecodedOperand flat;
 
 	*plain = true;
 	for (int i = 0; i < l->in->operand_count; i++)
@@ -256,16 +247,16 @@ bool recs_any(struct lift *l, bool *plain)
 
 		if (!is_mem(o) || o->mem.type != ZYDIS_MEMOP_TYPE_MEM)
 			continue;
-		e[i] = ea_of(l, is_hidden(o) ? without_segment(&flat, o) : o, NONE, 0);
+		e[i] = ea_of(l, o, NONE, 0);
 		if (o->actions & ZYDIS_OPERAND_ACTION_MASK_READ)
-			rec(l, e[i], width(o), PTRACE_R);
+			rec(l, o, e[i], width(o), PTRACE_R);
 		set_at(l, o, e[i]);
 	}
 	for (int i = 0; i < l->in->operand_count; i++) {
 		opnd o = &l->ops[i];
 
 		if (is_mem(o) && (o->actions & ZYDIS_OPERAND_ACTION_MASK_WRITE))
-			rec(l, e[i], width(o), PTRACE_W);
+			rec(l, o, e[i], width(o), PTRACE_W);
 	}
 	return true;
 }
@@ -276,7 +267,7 @@ void lift_hint(struct lift *l, int arg)
 	(void)arg;
 	for (int i = 0; i < l->narg; i++)
 		if (is_mem(l->arg[i]))
-			rec(l, ea_of(l, l->arg[i], NONE, 0), 64, PTRACE_P);
+			rec(l, l->arg[i], ea_of(l, l->arg[i], NONE, 0), 64, PTRACE_P);
 }
 
 /* arg: enum sem_xs. xrstor may replace every vector and mask register. */

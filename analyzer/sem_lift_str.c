@@ -13,6 +13,7 @@
 struct str {
 	unsigned w, kind;
 	bool src, dst; /* uses rsi, rdi */
+	opnd os, od; /* the operands on them */
 	struct ea s, d; /* their addresses */
 	uint16_t step; /* w or -w, by DF */
 };
@@ -28,10 +29,13 @@ static void parse(struct lift *l, struct str *s, int kind)
 		if (!is_mem(o))
 			continue;
 		s->w = width(o);
-		if (gpr_of(o->mem.base) == SEM_RSI)
+		if (gpr_of(o->mem.base) == SEM_RSI) {
+			s->os = o;
 			s->s = ea_of(l, o, NONE, 0);
-		else
+		} else {
+			s->od = o;
 			s->d = ea_of(l, o, NONE, 0);
+		}
 	}
 }
 
@@ -59,9 +63,9 @@ static void once(struct lift *l, struct str *s)
 	uint16_t a = SEM_RAX;
 
 	if (s->src)
-		rec(l, s->s, s->w, PTRACE_R);
+		rec(l, s->os, s->s, s->w, PTRACE_R);
 	if (s->dst)
-		rec(l, s->d, s->w, write ? PTRACE_W : PTRACE_R);
+		rec(l, s->od, s->d, s->w, write ? PTRACE_W : PTRACE_R);
 	if (s->src)
 		a = load_at(l, s->s, s->w);
 	if (write)

@@ -287,7 +287,7 @@ static void run_insn(const struct an_group *g, const struct plan *p, uint32_t i)
 	ZydisDecoderInit(&d, ZYDIS_MACHINE_MODE_LONG_64, ZYDIS_STACK_WIDTH_64);
 	ZydisDecoderDecodeFull(&d, elf_at(m, ai->vaddr, ai->len), ai->len, &zi, zo);
 	logs(g, p, i, AT_BEFORE, false);
-	n = sem_lift(&zi, zo, ai->vaddr, NULL, ops, SEM_LIFT_MAX);
+	n = sem_lift(&zi, zo, ai->vaddr, NULL, ops, SEM_LIFT_MAX, NULL);
 	for (int k = 0; k < n && ai->flow != FLOW_SYSCALL; k++) {
 		const struct sem_op *o = &ops[k];
 

@@ -295,7 +295,7 @@ static bool lift(struct insn *i)
 {
 	if (skip(i) || call_rsp(i) || (i->in.attributes & ZYDIS_ATTRIB_IS_PRIVILEGED))
 		return false;
-	i->n = sem_lift(&i->in, i->op, CODE_ADDR, NULL, i->ir, SEM_LIFT_MAX);
+	i->n = sem_lift(&i->in, i->op, CODE_ADDR, NULL, i->ir, SEM_LIFT_MAX, NULL);
 	return i->n >= 0;
 }
 

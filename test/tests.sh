@@ -53,6 +53,8 @@ run pt env BUILD="$b" PT_JOBS=2 test/pt.sh $(OUT=$p test/progs/build.sh --list-b
 run pt_real env BUILD="$b" test/pt.sh --real
 run pt_losses env BUILD="$b" PT_LOSSES=1 PT_OPTIONS='--ovf 5000' test/pt.sh "$p"/deep_recursion "$p"/libc_strings "$p"/exceptions
 run procs env BUILD="$b" PROCS_JOBS=2 test/procs.sh
+# what the processor computes for every kind of operand, against the decoder
+run operands env BUILD="$b" test/procs.sh "$p"/odd_sizes "$p"/two_operands "$p"/enter_leave "$p"/rep_strings
 # shellcheck disable=SC2046
 run verify_real test/real/verify.sh --build "$b" $(workloads/cases.sh list kernels) \
 	$(workloads/cases.sh list real | grep -v -x -e cc1)

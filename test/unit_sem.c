@@ -90,6 +90,32 @@ static const struct {
 	{"0f 05", ""},
 };
 
+/* the operands that records have their addresses from, by Zydis' numbers: s: rsp and the record's displacement;
+ * f: without the fs base; -: none */
+static const struct {
+	const char *bytes, *want;
+} from[] = {
+	{"48 01 03", "0 0"},
+	{"ff 33", "0 2s"}, /* push (%rbx) */
+	{"8f 03", "2s 0"},
+	{"8f 44 24 08", "2s 0"}, /* pop 8(%rsp) */
+	{"ff 13", "0 3s"}, /* call *(%rbx) */
+	{"64 ff 33", "0f 2s"},
+	{"a4", "1 0"}, /* movsb */
+	{"64 a4", "1f 0"},
+	{"a6", "0 1"}, /* cmpsb */
+	{"ae", "1"}, /* scasb */
+	{"d7", "0"}, /* xlat */
+	{"c9", "0"}, /* leave */
+	{"c8 10 00 02", "4s - 4s 4s"}, /* enter $16,$2 */
+	{"66 0f 38 f8 03", "1 2"}, /* movdir64b (%rbx),%rax */
+	{"64 66 0f 38 f8 03", "1f 2"},
+	{"48 0f a3 03", "-"}, /* bt %rax,(%rbx) */
+	{"48 0f ba 23 03", "0"},
+	{"67 8b 05 00 00 00 00", "-"}, /* mov 0(%eip),%eax */
+	{"0f 18 0b", "0"}, /* prefetcht0 (%rbx) */
+};
+
 static char text[512];
 
 static const char *reg(uint16_t r)
@@ -180,8 +206,26 @@ static void records(const struct sem_op *o, int n)
 	}
 }
 
-static bool one(ZydisDecoder *dec, const char *bytes, const char *want)
+static void operands(const struct sem_op *o, int n, const struct sem_ea *ea)
 {
+	text[0] = 0;
+	for (int i = 0; i < n; i++) {
+		if (o[i].op != SEM_REC)
+			continue;
+		if (ea->op == SEM_EA_NONE)
+			say("%.0ld%s-", 0, text[0] ? " " : "");
+		else
+			say(text[0] ? " %ld%s" : "%ld%s", ea->op,
+			    ea->stack		    ? "s"
+			    : ea->seg == SEM_FSBASE ? "f"
+						    : "");
+		ea++;
+	}
+}
+
+static bool one(ZydisDecoder *dec, const char *bytes, const char *want, bool ops)
+{
+	struct sem_ea ea[SEM_EA_MAX];
 	ZydisDecodedInstruction in;
 	ZydisDecodedOperand op[ZYDIS_MAX_OPERAND_COUNT];
 	struct sem_op ir[SEM_LIFT_MAX];
@@ -194,9 +238,11 @@ static bool one(ZydisDecoder *dec, const char *bytes, const char *want)
 		printf("FAIL %s: not an instruction\n", bytes);
 		return false;
 	}
-	n = sem_lift(&in, op, 0x1000, NULL, ir, SEM_LIFT_MAX);
+	n = sem_lift(&in, op, 0x1000, NULL, ir, SEM_LIFT_MAX, ea);
 	if (n < 0)
 		strcpy(text, "refused");
+	else if (ops)
+		operands(ir, n, ea);
 	else
 		records(ir, n);
 	if (!strcmp(text, want))
@@ -208,12 +254,14 @@ static bool one(ZydisDecoder *dec, const char *bytes, const char *want)
 
 int main(void)
 {
-	int n = sizeof(test) / sizeof(test[0]), passed = 0;
+	int n = sizeof(test) / sizeof(test[0]), nfrom = sizeof(from) / sizeof(from[0]), passed = 0;
 	ZydisDecoder dec;
 
 	ZydisDecoderInit(&dec, ZYDIS_MACHINE_MODE_LONG_64, ZYDIS_STACK_WIDTH_64);
 	for (int i = 0; i < n; i++)
-		passed += one(&dec, test[i].bytes, test[i].want);
-	printf("%d passed, %d failed\n", passed, n - passed);
-	return passed != n;
+		passed += one(&dec, test[i].bytes, test[i].want, false);
+	for (int i = 0; i < nfrom; i++)
+		passed += one(&dec, from[i].bytes, from[i].want, true);
+	printf("%d passed, %d failed\n", passed, n + nfrom - passed);
+	return passed != n + nfrom;
 }
