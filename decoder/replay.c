@@ -24,7 +24,7 @@
 #include "dec.h"
 
 #define PIPE_SIZE (1 << 20) /* a chunk at a time */
-#define LINGER_MS 5000 /* for ptrace-collect to finish its files */
+#define LINGER_MS 5000 /* for ptrace-collect to begin its files, and to finish them */
 
 struct replay {
 	pid_t pid; /* of ptrace-replay; 0: it has been waited for */
@@ -143,7 +143,8 @@ static int first_bytes(struct replay *y, struct ptrace_error *e)
 	bool over = false;
 
 	for (;;) {
-		int k = poll(&f, 1, 50);
+		/* one that went well, or far, has left its log to a collector that may still be starting */
+		int k = poll(&f, 1, over && y->status <= PTRACE_PARTIAL ? LINGER_MS : 50);
 
 		if (k > 0 && f.revents)
 			return f.revents & POLLIN

@@ -20,7 +20,7 @@
 
 #include <stdint.h>
 
-#define RUN_VERSION 7
+#define RUN_VERSION 8
 
 /* ---- stream: marks -------------------------------------------------------------------
  *

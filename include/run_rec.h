@@ -17,7 +17,7 @@ enum rec_kind {
 	REC_CALL = 1, /* struct rec_call: a system call came back */
 	REC_FILE, /* struct rec_file: the file that the next REC_CALL, an mmap, mapped */
 	REC_NONDET, /* struct rec_nondet: an instruction whose result nobody can know */
-	REC_SIGNAL, /* struct rec_signal: a handler is entered, at the end of the call before */
+	REC_SIGNAL, /* struct rec_signal: a handler is entered */
 	REC_XSTATE, /* struct rec_xstate: behind the first record; not where the processor has no XSAVE */
 	REC_END, /* struct rec_end: the last one. A stream without one was cut: its process was killed */
 };
@@ -60,9 +60,17 @@ struct rec_nondet {
 	uint64_t value[4]; /* rax rbx rcx rdx behind it */
 };
 
+/* Where the program was: all the places that are known without counting instructions. A fault is no record: the replay comes
+ * to it by itself. */
+enum rec_when {
+	REC_AFTER_CALL, /* at the end of the call before */
+	REC_BEFORE_CALL, /* the next call was about to be made */
+	REC_AT_SIGRETURN, /* the call before is a sigreturn, which let it in: where that leads to */
+	REC_AT_HANDLER, /* at the first instruction of the handler that is entered */
+};
 struct rec_signal {
 	struct rec_head head;
-	uint32_t signo, before; /* before: it came before the next call was made */
+	uint32_t signo, when; /* enum rec_when */
 	uint8_t info[128]; /* siginfo_t */
 };
 
@@ -80,7 +88,8 @@ enum rec_why {
 	/* image PID.N + 1 goes on, recorded in full. value is REC_SOMEWHERE when that is not at a system call: then what
 	 * ran since the last one is lost */
 	REC_SWITCH,
-	REC_STOP, /* recording ended: value is enum run_stop */
+	REC_STOP, /* recording ended before the call at rip: value is enum run_stop */
+	REC_FAULT, /* the instruction that it was about to execute ended it, by signal value */
 };
 enum { REC_SOMEWHERE = 1 };
 struct rec_end {

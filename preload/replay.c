@@ -184,7 +184,8 @@ static struct replay_info *information(struct job *j)
 				.version = REPLAY_VERSION,
 				.pid = s->pid,
 				.tid = s->tid,
-				.rec_size = j->rec.size};
+				.rec_size = j->rec.size,
+				.killed = j->rec.killed};
 
 	i.envp = environment(j, &j->e);
 	i.start = area_copy(j->start->base, head, &j->e);
@@ -284,10 +285,12 @@ static bool reported(struct job *j)
 	return true;
 }
 
-/* How it was to end, by the last record: -1 by a signal */
+/* by the last record */
 static bool as_recorded(const struct job *j, int status)
 {
-	if (!j->rec.ended)
+	if (j->rec.signal)
+		return WIFSIGNALED(status) && (uint32_t)WTERMSIG(status) == j->rec.signal;
+	if (!j->rec.ended && !j->rec.killed)
 		return WIFSIGNALED(status);
 	return WIFEXITED(status) && WEXITSTATUS(status) == j->rec.status;
 }
@@ -308,6 +311,13 @@ static int outcome(struct job *j, int status)
 {
 	if (cut(j)) {
 		err_set(&j->e, PTRACE_PARTIAL, "%s: the recording ends before its process did", j->dir);
+		return PTRACE_PARTIAL;
+	}
+	if (as_recorded(j, status) && (j->rec.killed || j->rec.lost)) {
+		err_set(&j->e, PTRACE_PARTIAL,
+			"%s: %s while the program computed: what it did between its last system call and "
+			"then is missing",
+			j->dir, j->rec.killed ? "the end came" : "a signal came");
 		return PTRACE_PARTIAL;
 	}
 	if (as_recorded(j, status)) {

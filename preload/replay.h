@@ -13,11 +13,13 @@
 #include "run.h"
 
 #define REPLAY_MAGIC 0x31504552545054ull
-#define REPLAY_VERSION 1
+#define REPLAY_VERSION 2
 
 struct replay_info {
 	uint64_t magic;
-	uint32_t version, zero;
+	uint32_t version;
+	uint32_t
+		killed; /* the program was, while it computed: behind its last call nobody knows how far it came */
 	char **envp; /* the runtime's settings: PTRACE_DIR, PTRACE_VERIFY, … */
 	const struct run_start *start; /* registers to begin with */
 	const void *rec; /* the record stream, whole */

@@ -23,8 +23,10 @@
 struct rec_stream {
 	int fd; /* an unlinked file with all of it */
 	uint64_t size; /* bytes of whole records */
-	bool ended; /* the last one is a REC_END: the process was not killed */
-	uint32_t status; /* what the replay exits with then */
+	bool ended; /* the last one is a REC_END: nobody killed the process */
+	bool killed; /* somebody did, and not within a system call */
+	bool lost; /* it went on in another image from a place that is not known */
+	uint32_t status, signal; /* what the replay exits with then, or ends by */
 	uint64_t calls;
 	uint64_t slot[2]; /* bit n: a call returned memory in the n-th TiB */
 };

@@ -33,8 +33,9 @@ static int write_all(int fd, const uint8_t *p, size_t n)
 	return 0;
 }
 
-/* the chunks' payloads, one behind the other; *size bytes of them */
-static int unpack(int fd, const char *path, uint32_t pid, uint32_t tid, uint64_t *size,
+/* the chunks' payloads, one behind the other; *size bytes of them. *whole: their process said, or was in a system call,
+ * so that it said all that there was to say */
+static int unpack(int fd, const char *path, uint32_t pid, uint32_t tid, uint64_t *size, bool *whole,
 		  struct ptrace_error *e)
 {
 	struct log *l = log_open(path, pid, tid, LOG_ENDED, e);
@@ -51,6 +52,7 @@ static int unpack(int fd, const char *path, uint32_t pid, uint32_t tid, uint64_t
 	}
 	if (log_why(l))
 		err_set(e, PTRACE_BAD, "%s", log_why(l));
+	*whole = log_clean(l);
 	log_close(l);
 	return e->text[0] ? -1 : 0;
 }
@@ -107,12 +109,15 @@ static bool record_ok(struct rec_stream *r, const struct rec_head *h)
 	}
 }
 
-/* of a process that has come to its last record */
-static uint32_t exit_status(const struct rec_head *h)
+/* of a process that has come to its last record, which this may be */
+static void how_it_ends(struct rec_stream *r, const struct rec_head *h)
 {
 	const struct rec_end *e = (const void *)h;
 
-	return h->kind == REC_END && e->why == REC_EXIT ? e->value & 0xff : 0;
+	r->ended = h->kind == REC_END;
+	r->lost = r->ended && e->why == REC_SWITCH && e->value == REC_SOMEWHERE;
+	r->status = r->ended && e->why == REC_EXIT ? e->value & 0xff : 0;
+	r->signal = r->ended && e->why == REC_FAULT ? e->value : 0;
 }
 
 /* What was mapped of it cannot be known any more, then. Another machine may number devices and files as it likes. */
@@ -152,8 +157,7 @@ static int check(struct rec_stream *r, const uint8_t *b, uint64_t size, const ch
 		if (h->kind == REC_FILE && file_changed((const void *)h, e))
 			return -1;
 		r->size += h->size;
-		r->ended = h->kind == REC_END;
-		r->status = exit_status(h);
+		how_it_ends(r, h);
 	}
 	if (!r->size)
 		return err_set(e, PTRACE_BAD, "%s holds no recording", path);
@@ -163,10 +167,11 @@ static int check(struct rec_stream *r, const uint8_t *b, uint64_t size, const ch
 static int read_it(struct rec_stream *r, const char *path, uint32_t pid, uint32_t tid, struct ptrace_error *e)
 {
 	uint64_t size;
+	bool whole;
 	void *b;
 	int rc;
 
-	if (unpack(r->fd, path, pid, tid, &size, e))
+	if (unpack(r->fd, path, pid, tid, &size, &whole, e))
 		return -1;
 	if (!size)
 		return err_set(e, PTRACE_BAD, "%s holds no recording", path);
@@ -174,6 +179,7 @@ static int read_it(struct rec_stream *r, const char *path, uint32_t pid, uint32_
 	if (b == MAP_FAILED)
 		return err_set(e, PTRACE_IO, "cannot map the recording: %s", strerror(errno));
 	rc = check(r, b, size, path, e);
+	r->killed = !r->ended && (!whole || r->size < size);
 	munmap(b, size);
 	return rc;
 }

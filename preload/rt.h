@@ -69,6 +69,7 @@ struct rt_tcb {
 			uint64_t chunk; /* where its part of the current chunk begins */
 			struct sys_before before; /* recording: of the call under way */
 			uint64_t lp0; /* log pointer at entry of the last slow system call */
+			uint32_t at_once; /* recording: a signal was due when a handler returned */
 			struct rt_sigview *sig; /* [65]; a vfork child has a copy, as the kernel has */
 			struct rt_sigview *sig_own; /* in its private memory, as are: */
 			struct rt_frames *frames; /* NULL: no signal yet */
@@ -375,13 +376,17 @@ static inline bool within(uint64_t rip, const char *lo, const char *hi)
 	return rip >= (uint64_t)lo && rip < (uint64_t)hi;
 }
 enum { MC_RIP = UC_RIP / 8, MC_EFLAGS = UC_EFLAGS / 8, MC_MASK = UC_SIGMASK / 8 };
-void rt_sig_look(struct rt_tcb *t, const uint64_t *uc, struct rt_intr *in);
+struct rt_tcb *rt_sig_look(struct rt_tcb *t, const uint64_t *uc,
+			   struct rt_intr *in); /* the TCB in force: rt_switch.c */
 
 /* rt_sigact.c */
 int rt_sig_init(void);
 void rt_sig_restore(struct rt_sigview *sig);
 long rt_sig_action(struct rt_tcb *t, long sig, uint64_t act, uint64_t old, uint64_t size);
 long rt_ksig(int sig, const struct rt_ksig *act, struct rt_ksig *old); /* the system call */
+bool rt_sig_fault(int sig);
+bool rt_sig_always(int sig, uint64_t handler);
+void rt_sig_full(void);
 struct rt_ksig
 rt_sig_mine(const struct rt_ksig *like); /* what the kernel gets in place of the program's action */
 
@@ -398,19 +403,22 @@ int rt_record_prepare(void); /* 0 or -errno */
 void rt_record_start(struct rt_tcb *t);
 int rt_record_before(struct rt_tcb *t);
 int rt_record_call(struct rt_tcb *t, long r);
-void rt_record_signal(struct rt_tcb *t, int sig, const void *info, bool before);
+void rt_record_sigreturn(struct rt_tcb *t, uint64_t mask);
+void rt_record_signal(struct rt_tcb *t, int sig, const void *info, uint32_t when); /* enum rec_when */
 void rt_record_end(struct rt_tcb *t, uint32_t why, uint32_t value, uint64_t rip); /* enum rec_why */
 void rt_nondet(struct rt_tcb *t);
 
 /* rt_switch.c */
 int rt_switch_here(struct rt_tcb *t, uint64_t rip);
-bool rt_switch_signal(struct rt_tcb *t, uint64_t *uc);
+struct rt_tcb *rt_switch_signal(struct rt_tcb *t, uint64_t *uc);
 
 /* rt_replay.c */
 int rt_replay_before(struct rt_tcb *t);
 long rt_answer(struct rt_tcb *t);
 void rt_replay_after(struct rt_tcb *t, long r);
 void rt_replay_mask(uint64_t *mask);
+/* a signal that comes there, if one does; mask: that is about to be in force */
+void rt_replay_signal(struct rt_tcb *t, uint32_t when, uint64_t *mask);
 void rt_replay_diverged(const char *what, uint64_t rip);
 const struct rec_nondet *rt_replay_nondet(struct rt_tcb *t, uint32_t what);
 

@@ -53,6 +53,7 @@ static void put_call(struct rt_tcb *t, long r, int n)
 		put(t, &out[i], sizeof(out[i]));
 		put(t, (void *)out[i].addr, out[i].len);
 	}
+	t->th.calling = 0; /* killed from here on, it was so while it computed */
 }
 
 /* ---- files that are mapped ---- */
@@ -107,13 +108,65 @@ static bool makes_another(uint64_t nr)
 	return nr == __NR_clone || nr == __NR_fork || nr == __NR_vfork || nr == 435; /* clone3 */
 }
 
+#define SIGALRM 14
+
+/* The signal, if the call arms a timer. One that comes while the program computes cannot be recorded; one that has a
+ * handler will. */
+static uint32_t arms(const struct rt_tcb *t)
+{
+	static const uint8_t by_timer[3] = {SIGALRM, 26,
+					    27}; /* ITIMER_REAL, _VIRTUAL: SIGVTALRM, _PROF: SIGPROF */
+	const uint64_t *g = t->sv.gpr;
+	uint64_t v[4]; /* struct itimerval: interval, value; struct sigevent: value, signo and notify */
+
+	switch (t->sv.nr) {
+	case __NR_alarm:
+		return (uint32_t)g[RDI] ? SIGALRM : 0;
+	case __NR_setitimer:
+		return g[RDI] < 3 && !rt_copy_out(v, g[RSI], 32) && (v[2] || v[3]) ? by_timer[g[RDI]] : 0;
+	case __NR_timer_create:
+		if (!g[RSI] || rt_copy_out(v, g[RSI], 16))
+			return SIGALRM;
+		return v[1] >> 32 == 1 /* SIGEV_NONE */ ? 0 : (uint32_t)v[1] & 127;
+	}
+	return 0;
+}
+
+/* signals of descriptors, leases, directories, queues, whoever has a handler for which */
+static bool asks_for_signals(const struct rt_tcb *t)
+{
+	uint32_t cmd = (uint32_t)t->sv.gpr[RSI];
+
+	if (t->sv.nr == __NR_fcntl)
+		return cmd == F_SETOWN || cmd == F_SETSIG || cmd == F_SETOWN_EX || cmd == F_SETLEASE ||
+		       cmd == F_NOTIFY || (cmd == F_SETFL && (t->sv.gpr[RDX] & FASYNC));
+	return t->sv.nr == __NR_mq_notify || (t->sv.nr == __NR_ioctl && cmd == 0x5452 /* FIOASYNC */);
+}
+
+/* From this call on a handler may be called at any instruction. */
+static bool interrupts(const struct rt_tcb *t)
+{
+	static uint64_t armed; /* bit n - 1: signal n */
+	uint32_t sig = arms(t);
+	uint64_t handler = 0;
+
+	if (sig && sig <= 64)
+		armed |= 1ull << (sig - 1);
+	if (sig && sig <= 64 && t->sig[sig].act.handler > 1)
+		return true;
+	if (t->sv.nr == __NR_rt_sigaction && (sig = (uint32_t)t->sv.gpr[RDI]) - 1 < 64 &&
+	    armed >> (sig - 1) & 1 && t->sv.gpr[RSI] && !rt_copy_out(&handler, t->sv.gpr[RSI], 8))
+		return handler > 1;
+	return asks_for_signals(t);
+}
+
 /* RT_DO_*, or -1: the call is one of those that rt_syscall() treats itself */
 int rt_record_before(struct rt_tcb *t)
 {
 	uint64_t arg[6];
 
 	t->t.lp = t->lp0 = t->th.rec;
-	if (makes_another(t->sv.nr))
+	if (makes_another(t->sv.nr) || interrupts(t))
 		return rt_switch_here(t, t->t.target - 2);
 	rt_args(t, arg);
 	rt_sysin((long)t->sv.nr, arg, &t->before);
@@ -139,10 +192,22 @@ int rt_record_call(struct rt_tcb *t, long r)
 	return RT_DO_FINISH;
 }
 
-/* A handler is about to be entered for a signal that somebody sent, at a system call: before it is made, or after. */
-void rt_record_signal(struct rt_tcb *t, int sig, const void *info, bool before)
+/* A handler is about to return. What waits for the mask that was in force comes before the first instruction there. */
+void rt_record_sigreturn(struct rt_tcb *t, uint64_t mask)
 {
-	struct rec_signal s = {{REC_SIGNAL, sizeof(s)}, (uint32_t)sig, before, {0}};
+	uint64_t waiting = 0;
+
+	put_call(t, 0, 0);
+	rt_sc(__NR_rt_sigpending, &waiting, sizeof(waiting));
+	for (int sig = 1; sig <= 64; sig++)
+		if ((waiting & ~mask) >> (sig - 1) & 1 && t->sig[sig].act.handler > 1)
+			t->at_once = 1;
+}
+
+/* A handler is about to be entered for a signal that somebody sent. */
+void rt_record_signal(struct rt_tcb *t, int sig, const void *info, uint32_t when)
+{
+	struct rec_signal s = {{REC_SIGNAL, sizeof(s)}, (uint32_t)sig, when, {0}};
 
 	memcpy(s.info, info, sizeof(s.info));
 	put(t, &s, sizeof(s));

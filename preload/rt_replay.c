@@ -69,21 +69,24 @@ static const struct rec_head *next(void)
 
 /* ---- signals ---- */
 
-static bool queue_signal(struct rt_tcb *t, bool before)
+static bool queue_signal(struct rt_tcb *t, uint32_t when, uint64_t *mask)
 {
 	const struct rec_signal *s = (const void *)peek();
-	uint64_t bit;
 
-	if (!s || s->head.kind != REC_SIGNAL || s->before != before)
+	if (!s || s->head.kind != REC_SIGNAL || s->when != when)
 		return false;
 	next();
-	bit = 1ull << (s->signo - 1);
 	unmasking = true;
-	unmask = t->sv.mask;
-	t->sv.mask &= ~bit;
+	unmask = *mask;
+	*mask &= ~(1ull << (s->signo - 1));
 	if (rt_err(rt_sc(__NR_rt_tgsigqueueinfo, rt_getpid(), rt_gettid(), s->signo, s->info)))
 		rt_replay_diverged("a signal", t->t.target);
 	return true;
+}
+
+void rt_replay_signal(struct rt_tcb *t, uint32_t when, uint64_t *mask)
+{
+	queue_signal(t, when, mask);
 }
 
 /* the mask that was in force when the signal came */
@@ -107,6 +110,23 @@ static void __attribute__((noreturn)) over(struct rt_tcb *t)
 	rt_ring_kick();
 	rt_munmap((uint64_t)h, ring_size(h));
 	leave(0);
+}
+
+/* No call follows, and the program came to its end, or to what another image goes on with, at a place that is not
+ * known: while it computed. What it did after this call is not the replay's to say. */
+static bool last_call(void)
+{
+	const uint8_t *was = cursor;
+	const struct rec_head *h;
+	const struct rec_end *e;
+
+	while ((h = peek()) && (h->kind == REC_NONDET || h->kind == REC_SIGNAL))
+		cursor += h->size;
+	cursor = was;
+	e = (const void *)h;
+	if (!h)
+		return rt.replay->killed;
+	return h->kind == REC_END && e->why == REC_SWITCH && e->value == REC_SOMEWHERE;
 }
 
 /* the last record; NULL for an exit, or the one behind it, of an exec that failed */
@@ -143,10 +163,8 @@ int rt_replay_before(struct rt_tcb *t)
 
 	now = NULL;
 	t->lp0 = t->t.lp;
-	if (t->sv.nr == __NR_rt_sigreturn)
-		return -1;
-	if (queue_signal(t, true))
-		return RT_DO_REAL; /* it comes before the call, which then starts again here */
+	if (queue_signal(t, REC_BEFORE_CALL, &t->sv.mask))
+		return RT_DO_REAL; /* the call starts again here then */
 	h = next();
 	mapped = h->kind == REC_FILE ? (const void *)h : NULL;
 	if (mapped)
@@ -164,6 +182,8 @@ int rt_replay_before(struct rt_tcb *t)
 	for (int i = 0; now->nr < sizeof(nargs) - 1 && i < nargs[now->nr] - '0'; i++)
 		if (now->arg[i] != arg[i])
 			differs(what[i], t->t.target, arg[i], now->arg[i]);
+	if (last_call())
+		over(t);
 	return -1;
 }
 
@@ -268,15 +288,9 @@ long rt_answer(struct rt_tcb *t)
 /* after the call: signals that came then */
 void rt_replay_after(struct rt_tcb *t, long r)
 {
-	const struct rec_end *e;
-
 	if (now && r != now->ret)
 		rt_replay_diverged("a system call has another result", t->t.target);
-	if (queue_signal(t, false))
-		return;
-	e = (const void *)peek();
-	if (e && e->head.kind == REC_END && e->why == REC_SWITCH && e->value == REC_SOMEWHERE)
-		over(t);
+	queue_signal(t, REC_AFTER_CALL, &t->sv.mask);
 }
 
 const struct rec_nondet *rt_replay_nondet(struct rt_tcb *t, uint32_t what)
@@ -324,6 +338,10 @@ bool rt_replay_init(const struct replay_info *info)
 	rt_start(info->envp, regs);
 	if (!rt.active)
 		leave(REPLAY_EXIT_FAILED);
+	if (last_call()) { /* there is none */
+		rt_thread_end(rt.main);
+		leave(0);
+	}
 	memcpy(rt_out.gpr, regs, sizeof(rt_out.gpr));
 	rt_out.rip = regs[16];
 	rt_out.flags = 0x4400; /* ZF, PF: rt_ctor */

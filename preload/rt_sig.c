@@ -11,7 +11,8 @@
  *
  * Where that cannot be (the restorer is not traced, a vfork child) the first delivery stops the trace cleanly.
  *
- * SIGTRAP is ours from the start, for the int3 that fill dead bytes of relocated code.
+ * SIGTRAP is ours from the start, for the int3 that fill dead bytes of relocated code; a recording and its replay have
+ * all signals of faults, to say which instruction the program died of.
  */
 #include "rt.h"
 
@@ -139,11 +140,11 @@ static bool can_return(const struct rt_ksig *act)
 	return (act->flags & SA_RESTORER) && rt_mod_traced(act->restorer);
 }
 
-/* SA_RESETHAND: the kernel has reset it; SIGTRAP stays ours */
+/* SA_RESETHAND: the kernel has reset it; some stay ours */
 static void reset(struct rt_sigview *v, int sig)
 {
 	v->act.handler = 0;
-	if (sig == SIGTRAP) {
+	if (rt_sig_always(sig, 0)) {
 		struct rt_ksig k = rt_sig_mine(&v->act);
 
 		rt_ksig(sig, &k, NULL);
@@ -153,36 +154,78 @@ static void reset(struct rt_sigview *v, int sig)
 /* a fault of the instruction that is next: a replay comes to it by itself */
 static bool fault(int sig, const int *info)
 {
-	return info[2] > 0 &&
-	       (sig == 4 || sig == 5 || sig == 7 || sig == 8 || sig == 11); /* ILL TRAP BUS FPE SEGV */
+	return info[2] > 0 && rt_sig_fault(sig);
 }
 
-/* Recording: a signal that somebody sent. At a system call it is recorded; anywhere else nobody could say where
- * that was, so from here on everything is logged, and the signal comes once more. false: it has to wait until then */
-static bool recorded(struct rt_tcb *t, int sig, const int *info, uint64_t *uc, uint64_t rip,
-		     struct rt_intr *in)
+/* The trace ends before the instruction that ends the program. */
+static void say_end(struct rt_tcb *t, int sig, uint64_t uc, const struct rt_intr *in)
 {
-	if (fault(sig, info))
-		return true;
-	if (within(rip, rt_text_lo, rt_text_hi) && !within(rip, rt_full_entry, rt_full_end) &&
-	    !within(rip, rt_sig_open, rt_sig_open_end)) {
-		rt_record_signal(t, sig, info, in->w.where == RUN_STOP_IN_HOOK);
-		in->lp = in->raw[R15] =
-			t->th.rec; /* what is logged from here on must not be written over it */
-		return true;
+	struct ring_proc *p = rt_proc(t);
+
+	if (rt_frame_enter(t, sig, uc, in))
+		return;
+	p->exit_code = 128 + (uint32_t)sig;
+	rt_event(t, RUN_EV_EXIT, p->exit_code);
+	rt_thread_end(t);
+	__atomic_store_n(&p->state, RING_EXIT, __ATOMIC_RELEASE);
+	rt_ring_kick();
+}
+
+/* The kernel is told of the program's default only now: what it does is right, and where. A recording says which
+ * instruction it was. */
+static struct rt_go die(struct rt_tcb *t, int sig, const int *info, uint64_t *uc, const struct rt_intr *in)
+{
+	struct rt_ksig act = t->sig[sig].act;
+
+	if (rt.how == RT_RECORD && fault(sig, info))
+		rt_record_end(t, REC_FAULT, (uint32_t)sig, in->w.rip);
+	if (rt.how == RT_REPLAY && fault(sig, info))
+		say_end(t, sig, (uint64_t)uc, in);
+	rt_ksig(sig, &act, NULL);
+	rt_sc(__NR_tgkill, rt_getpid(), rt_sc(__NR_gettid), sig);
+	return (struct rt_go){0, 0};
+}
+
+/* Recording: where a signal that somebody sent has found the program: enum rec_when, or -1: while it computed, which
+ * nobody could find again */
+static int when(struct rt_tcb *t, uint64_t rip, const struct rt_intr *in)
+{
+	if (t->at_once)
+		return REC_AT_SIGRETURN;
+	if (within(rip, rt_sig_open, rt_sig_open_end))
+		return REC_AT_HANDLER;
+	if (!within(rip, rt_text_lo, rt_text_hi) || within(rip, rt_full_entry, rt_full_end))
+		return -1;
+	return in->w.where == RUN_STOP_IN_HOOK ? REC_BEFORE_CALL : REC_AFTER_CALL;
+}
+
+/* Recording: a handler is about to be entered. Said, or, if that cannot be, the recording ends, and everything is logged
+ * from here on. The TCB in force; NULL: the program goes on in its original text */
+static struct rt_tcb *recorded(struct rt_tcb *t, int sig, const int *info, uint64_t *uc, bool stops,
+			       struct rt_intr *in)
+{
+	int at = fault(sig, info) ? 0 : when(t, uc[MC_RIP], in);
+
+	t->at_once = 0;
+	if (at >= 0 && !stops) {
+		if (!fault(sig, info))
+			rt_record_signal(t, sig, info, (uint32_t)at);
+		in->lp = t->th.rec; /* what is logged from here on must not be written over it */
+		if (in->lp_in_r15)
+			in->raw[R15] = in->lp;
+		return t;
 	}
 	put(uc, in->gpr, in->w.rip, in->rflags);
-	if (!rt_switch_signal(t, uc))
-		return false;
-	rt_sc(__NR_rt_tgsigqueueinfo, rt_getpid(), rt_gettid(), sig, info);
-	return false;
+	t = rt_switch_signal(t, uc);
+	if (t)
+		rt_sig_look(t, uc, in);
+	return t;
 }
 
 static struct rt_go deliver(struct rt_tcb *t, int sig, const int *info, uint64_t *uc)
 {
-	uint64_t rip = uc[MC_RIP];
 	struct rt_sigview *v = &t->sig[sig];
-	struct rt_ksig act = v->act.handler > 1 || sig == SIGTRAP ? v->act : v->last;
+	struct rt_ksig act = v->act.handler > 1 || rt_sig_always(sig, 0) ? v->act : v->last;
 	uint64_t mask = mask_for(&act, sig, mask_now(t, uc, uc[MC_RIP]));
 	uint32_t reason = act.handler > 1 && can_return(&act) ? 0 : RUN_STOP_SIGNAL;
 	struct rt_intr in;
@@ -190,11 +233,15 @@ static struct rt_go deliver(struct rt_tcb *t, int sig, const int *info, uint64_t
 
 	if (rt.how == RT_RECORD)
 		t->t.lp = t->th.rec;
-	rt_sig_look(t, uc, &in);
-	t->th.calling = 0;
-	if (rt.how == RT_RECORD && act.handler > 1 && !recorded(t, sig, info, uc, rip, &in))
-		return (struct rt_go){0, 0};
-	if (reason)
+	t = rt_sig_look(t, uc, &in);
+	left = !t;
+	if (t)
+		t->th.calling = 0;
+	if (!left && rt.how == RT_RECORD && act.handler > 1) {
+		t = recorded(t, sig, info, uc, reason, &in);
+		left = !t;
+	}
+	if (!left && reason && rt.how != RT_RECORD && (act.handler > 1 || rt.how != RT_REPLAY))
 		left = stop(t, reason, sig, &in);
 	while (!left && act.handler > 1) {
 		reason = rt_frame_enter(t, sig, (uint64_t)uc, &in);
@@ -205,11 +252,8 @@ static struct rt_go deliver(struct rt_tcb *t, int sig, const int *info, uint64_t
 	put(uc, in.gpr, in.w.rip, in.rflags);
 	if (act.handler > 1 && (act.flags & SA_RESETHAND))
 		reset(v, sig);
-	if (act.handler <= 1) { /* the program's default: die of it, at the right place */
-		rt_ksig(sig, &act, NULL);
-		rt_sc(__NR_tgkill, rt_getpid(), rt_sc(__NR_gettid), sig);
-		return (struct rt_go){0, 0};
-	}
+	if (act.handler <= 1)
+		return die(t, sig, info, uc, &in);
 	if (left) {
 		rt_out.mask = mask;
 		rt_out.rip = act.handler;
@@ -217,6 +261,8 @@ static struct rt_go deliver(struct rt_tcb *t, int sig, const int *info, uint64_t
 	}
 	t->t.target = act.handler;
 	t->sv.mask = mask;
+	if (rt.how == RT_REPLAY)
+		rt_replay_signal(t, REC_AT_HANDLER, &t->sv.mask);
 	return (struct rt_go){1, 1};
 }
 

@@ -3,7 +3,7 @@
  * rt_sigact.c - what the program wants done with signals, and what the kernel is told
  *
  * For every handler the program installs, the kernel gets rt_sig_entry, with every signal in its mask; what the program
- * reads back is its own. SIGTRAP is ours from the start (rt_sig.c).
+ * reads back is its own. Some are ours from the start (rt_sig.c).
  */
 #include "rt.h"
 
@@ -11,6 +11,17 @@
 #define SA_SIGINFO 4u
 #define SA_RESTART 0x10000000u
 #define SA_RESTORER 0x04000000u
+
+bool rt_sig_fault(int sig)
+{
+	return sig == 4 || sig == 5 || sig == 7 || sig == 8 || sig == 11; /* ILL TRAP BUS FPE SEGV */
+}
+
+/* The kernel has our handler although the program has that: SIG_DFL or SIG_IGN */
+bool rt_sig_always(int sig, uint64_t handler)
+{
+	return sig == SIGTRAP || (rt.how != RT_FULL && rt_sig_fault(sig) && !handler);
+}
 
 long rt_ksig(int sig, const struct rt_ksig *act, struct rt_ksig *old)
 {
@@ -24,7 +35,7 @@ struct rt_ksig rt_sig_mine(const struct rt_ksig *like)
 	k.handler = (uint64_t)rt_sig_entry;
 	k.mask = ~0ull;
 	k.flags |= SA_SIGINFO; /* without it the kernel does not fill in the siginfo we look at */
-	if (like->handler <= 1) { /* SIGTRAP is ours when the program has no handler for it */
+	if (like->handler <= 1) {
 		k.flags = SA_SIGINFO | SA_RESTORER | SA_RESTART;
 		k.restorer = (uint64_t)rt_restorer;
 	}
@@ -42,7 +53,7 @@ int rt_sig_init(void)
 		if (rt_err(rt_ksig(i, NULL, &k)) || (v->ours && k.handler == (uint64_t)rt_sig_entry))
 			continue;
 		v->act = v->last = k;
-		v->ours = k.handler > 1 || i == SIGTRAP;
+		v->ours = k.handler > 1 || rt_sig_always(i, k.handler);
 		if (!v->ours)
 			continue;
 		k = rt_sig_mine(&k);
@@ -65,6 +76,19 @@ void rt_sig_restore(struct rt_sigview *sig)
 	}
 }
 
+/* no recording any more */
+void rt_sig_full(void)
+{
+	for (int i = 1; i <= 64; i++) {
+		struct rt_sigview *v = &rt.sig[i];
+
+		if (!v->ours || v->act.handler > 1 || i == SIGTRAP)
+			continue;
+		v->ours = 0;
+		rt_ksig(i, &v->act, NULL);
+	}
+}
+
 /* What the program reads: its own where the kernel's is ours. SA_RESETHAND leaves ours with SIG_DFL. */
 static void shown(const struct rt_sigview *v, struct rt_ksig *k)
 {
@@ -80,7 +104,7 @@ static void shown(const struct rt_sigview *v, struct rt_ksig *k)
 /* the view of an action from before the kernel has it until after it has not: others take signals meanwhile */
 static long replace(struct rt_sigview *v, int sig, const struct rt_ksig *want, struct rt_ksig *prev)
 {
-	bool ours = want->handler > 1 || sig == SIGTRAP;
+	bool ours = want->handler > 1 || rt_sig_always(sig, want->handler);
 	struct rt_ksig k = ours ? rt_sig_mine(want) : *want, cur;
 	struct rt_sigview was = *v;
 	long r;

@@ -306,11 +306,15 @@ int rt_sigreturn(struct rt_tcb *t)
 		return RT_DO_REAL; /* and so will the program find it */
 	if (f || err)
 		memcpy(uc, (void *)frame, UC_SIZE);
+	if (rt.how == RT_RECORD)
+		rt_record_sigreturn(t, uc[UC_SIGMASK / 8]);
 	while ((reason = rt_frame_leave(t, uc, frame))) {
 		if (rt_stop_here(t, reason))
 			return rt_stop_leave(t, reason, t->t.target - 2);
 		/* with others in the copies: all the same, but the log is thrown away */
 	}
+	if (rt.how == RT_REPLAY)
+		rt_replay_signal(t, REC_AT_SIGRETURN, &uc[UC_SIGMASK / 8]);
 	t->th.calling = 0;
 	real_sigreturn(uc);
 }

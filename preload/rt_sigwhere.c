@@ -55,7 +55,7 @@ static void uncalled(struct rt_tcb *t, struct rt_intr *in, uint64_t lp)
 
 static void in_full(struct rt_tcb *t, uint64_t rip, struct rt_intr *in)
 {
-	uint64_t lp = in->gpr[R15];
+	uint64_t lp = in->gpr[R15], rsp = in->gpr[RSP];
 
 	if (rip >= (uint64_t)rt_full_regs) {
 		lp = t->t.lp;
@@ -63,6 +63,14 @@ static void in_full(struct rt_tcb *t, uint64_t rip, struct rt_intr *in)
 	}
 	if (rip >= (uint64_t)rt_full_saved)
 		in->rflags = rt_rflags(in->rflags, t->sv.flags);
+	if (t->t.what) { /* an instruction that is still to be executed; tcb.resume is behind it */
+		memcpy(t->sv.gpr, in->gpr, sizeof(in->gpr));
+		t->sv.flags = rt_lahf(in->rflags);
+		rt_nondet(t);
+		memcpy(in->gpr, t->sv.gpr, sizeof(in->gpr));
+		in->gpr[RSP] = rsp;
+		in->rflags = rt_rflags(in->rflags, t->sv.flags);
+	}
 	at_resume(t, in, lp);
 }
 
@@ -93,7 +101,26 @@ static void in_fast(struct rt_tcb *t, uint64_t rip, struct rt_intr *in)
 	called(t, in, lp);
 }
 
-static void in_slow(struct rt_tcb *t, uint64_t rip, struct rt_intr *in)
+/* A recording may have found only now that the call cannot be replayed: another TCB then, or NULL, with which the
+ * program goes on in its original text. */
+static struct rt_tcb *done(struct rt_tcb *t, struct rt_intr *in)
+{
+	bool record = rt.how == RT_RECORD;
+	uint64_t rsp = in->gpr[RSP];
+	int r = rt_syscall_post(t);
+
+	if (!record || rt.how == RT_RECORD)
+		return t;
+	if (r != RT_DO_LEAVE)
+		return rt.main;
+	memcpy(in->gpr, rt_out.gpr, sizeof(in->gpr));
+	in->gpr[RSP] = rsp;
+	in->rflags = rt_rflags(in->rflags, rt_out.flags);
+	in->w = (struct rt_where){rt_out.rip, RUN_STOP_IN_TEXT, ~0u, 0, 0, 0};
+	return NULL;
+}
+
+static struct rt_tcb *in_slow(struct rt_tcb *t, uint64_t rip, struct rt_intr *in)
 {
 	uint64_t rax = in->gpr[RAX];
 	bool real = rip >= (uint64_t)rt_finish_end;
@@ -102,12 +129,14 @@ static void in_slow(struct rt_tcb *t, uint64_t rip, struct rt_intr *in)
 		in->gpr[RAX] = t->sv.nr;
 		in->rflags = rt_rflags(in->rflags, t->sv.flags);
 		uncalled(t, in, in->gpr[R15]);
-		return;
+		return t;
 	}
 	if (rip >= (uint64_t)rt_real_after) {
 		if (rip < (uint64_t)rt_real_done)
 			t->sv.gpr[RAX] = rax;
-		rt_syscall_post(t);
+		t = done(t, in);
+		if (!t)
+			return NULL;
 	}
 	saved(t, in);
 	in->rflags = rt_rflags(in->rflags, t->sv.flags);
@@ -117,6 +146,7 @@ static void in_slow(struct rt_tcb *t, uint64_t rip, struct rt_intr *in)
 	} else {
 		called(t, in, t->t.lp);
 	}
+	return t;
 }
 
 /* On the way into a handler that an earlier signal leads to: with registers as the kernel gave them, all of
@@ -138,7 +168,7 @@ static void in_window(struct rt_tcb *t, struct rt_intr *in)
 	rt_xlat(t, in->gpr, t->t.target, &in->rflags, &in->w);
 }
 
-void rt_sig_look(struct rt_tcb *t, const uint64_t *uc, struct rt_intr *in)
+struct rt_tcb *rt_sig_look(struct rt_tcb *t, const uint64_t *uc, struct rt_intr *in)
 {
 	uint64_t rip = uc[MC_RIP];
 
@@ -153,7 +183,7 @@ void rt_sig_look(struct rt_tcb *t, const uint64_t *uc, struct rt_intr *in)
 	} else if (within(rip, rt_sig_open, rt_sig_open_end)) {
 		in_window(t, in);
 	} else if (within(rip, rt_text_lo, rt_text_hi)) {
-		in_slow(t, rip, in);
+		return in_slow(t, rip, in);
 	} else {
 		bool log = rt_in_ring(in->gpr[R15]);
 
@@ -162,4 +192,5 @@ void rt_sig_look(struct rt_tcb *t, const uint64_t *uc, struct rt_intr *in)
 		in->lp_in_r15 = log;
 		rt_xlat(t, in->gpr, rip, &in->rflags, &in->w);
 	}
+	return t;
 }

@@ -49,6 +49,7 @@ static struct rt_tcb *change(struct rt_tcb *t, uint64_t *uc, uint32_t where)
 	__atomic_store_n(&rt_proc(t)->state, RING_EXEC, __ATOMIC_RELEASE);
 	rt_ring_kick();
 	rt_unapply_all();
+	rt_sig_full();
 	if (begin(uc)) {
 		rt_unapply_all();
 		rt.stopped = true;
@@ -64,16 +65,17 @@ static struct rt_tcb *change(struct rt_tcb *t, uint64_t *uc, uint32_t where)
 	return rt.main;
 }
 
-/* from a signal handler, which then returns to what uc says */
-bool rt_switch_signal(struct rt_tcb *t, uint64_t *uc)
+/* from a signal handler, with the program's state in uc; the TCB in force then, or NULL */
+struct rt_tcb *rt_switch_signal(struct rt_tcb *t, uint64_t *uc)
 {
-	return change(t, uc, REC_SOMEWHERE) != NULL;
+	return change(t, uc, REC_SOMEWHERE);
 }
 
 /* from the hook of a system call: rip is the instruction that the program goes on with. RT_DO_* */
 int rt_switch_here(struct rt_tcb *t, uint64_t rip)
 {
 	uint64_t uc[UC_SIZE / 8], rflags = rt_rflags(0x202, t->sv.flags);
+	uint64_t target = t->t.target;
 	struct rt_regs sv = t->sv;
 	struct rt_tcb *n;
 
@@ -96,5 +98,6 @@ int rt_switch_here(struct rt_tcb *t, uint64_t rip)
 	}
 	n->sv = sv;
 	n->t.resume = sv.rip;
+	n->t.target = target;
 	return RT_DO_FINISH;
 }

@@ -142,9 +142,47 @@ verified date +%Y
 verified sqlite3 :memory: ".read $tmp/sql"
 verified lua5.4 "$tmp/lua"
 verified bash "$tmp/sh"
-for p in dlopen fault_loop sig_longjmp fork_exec thr_join; do
+for p in dlopen fault_loop sig_longjmp sig_flags sig_frame sig_nested fork_exec thr_join; do
 	verified "$progs/$p"
 done
+prog=$build/test/replay_prog
+for p in several returns; do
+	same "$prog" $p
+done
+for p in ticks late; do
+	verified "$prog" $p
+done
+
+# ---- how a program ends ----
+
+# its own fault: by the very instruction that it was, with the same signal
+run replay xx "$prog" fault
+if [ "$(cat "$tmp/replay.status")" = 139 ]; then
+	decode -s -f text -o "$tmp/replay.txt" "$tmp/replay.run"
+	decode --verify "$tmp/replay.run" > "$tmp/verify"
+	if tail -1 "$tmp/verify" | grep -q 'wrong=0 unknown=0' && ! grep -q ptrace-replay "$tmp/decode.err" &&
+		tail -1 "$tmp/replay.txt" | grep -q ' main'; then
+		ok
+	else
+		bad fault "$(tail -1 "$tmp/verify") $(tail -1 "$tmp/replay.txt") $(head -3 "$tmp/decode.err")"
+	fi
+else
+	bad fault "status $(cat "$tmp/replay.status")"
+fi
+# by somebody, while it computes: the trace ends at its last call, not in the loop for ever, and that is said
+timeout -s KILL 1 setarch -R env -i PTRACE_DIR="$tmp/replay.run.k" PTRACE_ANALYZE="$build/ptrace-analyze" \
+	XDG_CACHE_HOME="$XDG_CACHE_HOME" PTRACE_CF=replay LD_PRELOAD="$build/libptrace_rt.so" "$prog" loop \
+	> "$tmp/out" 2>&1
+rm -rf "$tmp/replay.run"
+mv "$tmp/replay.run.k" "$tmp/replay.run"
+decode --verify "$tmp/replay.run" > "$tmp/verify"
+s=$?
+if tail -1 "$tmp/verify" | grep -q 'accesses=[1-9][0-9]* wrong=0 unknown=0' && [ $s = 1 ] &&
+	grep -q 'while the program computed' "$tmp/decode.err"; then
+	ok
+else
+	bad loop "status $s $(tail -1 "$tmp/verify") $(head -3 "$tmp/decode.err")"
+fi
 
 # ---- what goes wrong ----
 

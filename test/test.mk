@@ -99,6 +99,12 @@ $(B)/test/rough_prog: test/rough_prog.c
 	$(CC) $(CSTD) $(WARN) -O1 -pthread -o $@ $<
 check-programs: $(B)/test/rough_prog
 
+# signals and ends, recorded for a replay
+$(B)/test/replay_prog: test/replay_prog.c
+	@mkdir -p $(@D)
+	$(CC) $(CSTD) $(WARN) -O1 -g -o $@ $<
+check-programs: $(B)/test/replay_prog
+
 # many children that end at once
 $(B)/test/forks_prog: test/forks_prog.c
 	@mkdir -p $(@D)

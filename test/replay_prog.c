@@ -1,0 +1,107 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * replay_prog.c - what replay.sh records: signals, faults and ends that a recording must tell from each other
+ */
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/time.h>
+#include <time.h>
+#include <unistd.h>
+
+static volatile sig_atomic_t n, order[8];
+static volatile unsigned long x;
+static int *volatile nowhere;
+
+static void note(int sig)
+{
+	order[n++ & 7] = sig;
+}
+
+static void blocked(int how, sigset_t *old)
+{
+	sigset_t s;
+
+	sigemptyset(&s);
+	sigaddset(&s, SIGUSR1);
+	sigaddset(&s, SIGUSR2);
+	sigaddset(&s, SIGHUP);
+	sigprocmask(how, how == SIG_BLOCK ? &s : old, how == SIG_BLOCK ? old : NULL);
+}
+
+/* several wait, and come one at the entry of the other's handler */
+static void several(void)
+{
+	sigset_t old;
+
+	blocked(SIG_BLOCK, &old);
+	raise(SIGUSR1);
+	raise(SIGUSR2);
+	raise(SIGHUP);
+	blocked(SIG_SETMASK, &old);
+}
+
+/* and one when the other's handler returns */
+static void chain(int sig)
+{
+	note(sig);
+	if (sig == SIGUSR1)
+		raise(SIGUSR2);
+	x += sig;
+}
+
+static void returns(void)
+{
+	struct sigaction sa = {.sa_handler = chain};
+
+	sigfillset(&sa.sa_mask);
+	sigaction(SIGUSR1, &sa, NULL);
+	sigaction(SIGUSR2, &sa, NULL);
+	raise(SIGUSR1);
+}
+
+/* at any instruction, a thousand times a second. late: the handler comes after the timer */
+static void ticks(int late)
+{
+	struct itimerval it = {{0, 1000}, {0, 1000}};
+	struct itimerspec ts = {{0, 1000000}, {0, 1000000}};
+	timer_t t;
+
+	signal(SIGALRM, late ? SIG_IGN : note);
+	if (late) {
+		setitimer(ITIMER_REAL, &it, NULL);
+		signal(SIGALRM, note);
+	} else {
+		timer_create(CLOCK_MONOTONIC, NULL, &t);
+		timer_settime(t, 0, &ts, NULL);
+	}
+	while (n < 5)
+		x++;
+	signal(SIGALRM, SIG_IGN);
+	n = 0;
+}
+
+int main(int argc, char **argv)
+{
+	const char *what = argc > 1 ? argv[1] : "";
+
+	signal(SIGUSR1, note);
+	signal(SIGUSR2, note);
+	signal(SIGHUP, note);
+	printf("%s\n", what);
+	fflush(stdout);
+	if (!strcmp(what, "several"))
+		several();
+	else if (!strcmp(what, "returns"))
+		returns();
+	else if (!strcmp(what, "ticks") || !strcmp(what, "late"))
+		ticks(!strcmp(what, "late"));
+	for (int i = 0; i < 1000; i++)
+		x += i;
+	if (!strcmp(what, "fault"))
+		*nowhere = 1;
+	while (!strcmp(what, "loop"))
+		x++;
+	printf("%d: %d %d %d\n", n, order[0], order[1], order[2]);
+	return 0;
+}
