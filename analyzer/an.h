@@ -208,6 +208,7 @@ enum plan_what {
 	LOG_POPF, /* 8 bytes: the flags this popf is going to take off the stack */
 	LOG_TARGET, /* 4 bytes: (target of this indirect jump/ret) - bias is not computed here: low
 	                4 bytes of the register or memory operand; 8 bytes when w == 8 */
+	LOG_PTW, /* as LOG_REG, by ptwrite: no byte of the stream */
 };
 enum plan_when {
 	AT_BLOCK, /* at the block's start (insn = its first), before anything else of it */
@@ -258,7 +259,7 @@ void plan_free(struct plan *p);
 /* plan_explain.c: one group's plan in words; 0 or -1. For --stats: sites by kind, and their bytes
  * weighted by loop depth (10 per level); the group's plan must still have its logs. */
 int plan_explain(FILE *f, const struct module *m, const struct an_group *g, uint32_t mapflags);
-#define PLAN_NWHAT 9
+#define PLAN_NWHAT 10
 struct plan_stats {
 	uint64_t sites[PLAN_NWHAT]; /* by enum plan_what */
 	double bytes[PLAN_NWHAT];
@@ -288,6 +289,8 @@ struct emitted {
 	struct emit_site *site; /* marks used, to be numbered by the map writer */
 	uint32_t nsite;
 	struct emit_flow *flow; /* per block: the branch, indirect jump or return at its end */
+	uint32_t *ptw; /* the ptwrites, by the order of the plan's LOG_PTW: offsets in text */
+	uint32_t nptw;
 	uint64_t logbytes; /* sum of bytes logged at all sites, for --stats */
 };
 struct emit_flow {

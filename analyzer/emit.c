@@ -293,6 +293,13 @@ static void count_bytes(struct em *e)
 		else
 			e->bytes[lb] += log_bytes(l);
 	}
+	for (uint32_t i = 0; i < e->p->nlog && !e->ptw; i++)
+		if (e->p->log[i].what == LOG_PTW) {
+			e->ptw = malloc(e->p->nlog * sizeof(*e->ptw));
+			if (!e->ptw)
+				abort();
+			memset(e->ptw, 0xff, e->p->nlog * sizeof(*e->ptw)); /* AN_NONE */
+		}
 	for (; b < e->g->nblock; b++)
 		e->logfirst[b + 1] = e->p->nlog;
 	for (b = 0; b < e->g->nblock; b++) {
@@ -352,6 +359,11 @@ static struct emitted *take(struct em *e)
 			x->flow[b] = (struct emit_flow){c->label[e->flow[b].at],
 							c->label[e->flow[b].end] - c->label[e->flow[b].at]};
 	}
+	for (uint32_t i = 0; e->ptw && i < e->p->nlog; i++)
+		if (e->p->log[i].what == LOG_PTW) /* without a label where nothing leads to the stub */
+			e->ptw[x->nptw++] = e->ptw[i] == AN_NONE ? AN_NONE : c->label[e->ptw[i]];
+	x->ptw = e->ptw;
+	e->ptw = NULL;
 	x->text = c->b;
 	x->ntext = c->n;
 	x->fix = c->fix;
@@ -407,6 +419,7 @@ struct emitted *emit_group(const struct module *m, const struct an_group *g, con
 	free(e.rot);
 	free(e.edge);
 	free(e.site);
+	free(e.ptw);
 	return x;
 }
 
@@ -421,5 +434,6 @@ void emitted_free(struct emitted *x)
 	free(x->block_off);
 	free(x->site);
 	free(x->flow);
+	free(x->ptw);
 	free(x);
 }

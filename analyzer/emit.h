@@ -165,6 +165,7 @@ struct em {
 	struct emit_site *site;
 	uint32_t nsite, capsite;
 	uint64_t logbytes;
+	uint32_t *ptw; /* labels of the ptwrites, per log of the plan; NULL if it has none */
 };
 
 /* A borrowed register. */

@@ -4,7 +4,7 @@
  *
  * A log is a store at e->c.off(%r15). What is in a register already costs that store alone; an
  * effective address, the program's r15 and a target in memory are brought into a register
- * first (dead, or spilled to the TCB). Nothing here touches flags. A signal may come between any two
+ * first (dead, or spilled to the TCB). A ptwrite is one instruction and no byte of the log. Nothing here touches flags. A signal may come between any two
  * instructions, so what was stored counts from the very next one on.
  */
 #include "emit.h"
@@ -22,6 +22,8 @@ uint32_t log_bytes(const struct plan_log *l)
 		return 1;
 	case LOG_TARGET:
 		return l->w == 8 ? 8 : 4;
+	case LOG_PTW:
+		return 0;
 	default:
 		return 8;
 	}
@@ -278,6 +280,32 @@ static void log_tsc(struct em *e, const struct plan_log *l, uint32_t live)
 	scratch_put(e, a);
 }
 
+/* ptwrite of a register, or of r15's slot: F3 [REX.W] 0F AE /4, 32 or 64 bits (SDM Vol. 2, PTWRITE) */
+static void log_ptw(struct em *e, const struct plan_log *l)
+{
+	uint32_t *label = &e->ptw[l - e->p->log];
+	unsigned rex = (l->w > 4 ? 0x48 : 0) | (l->reg & 8 && l->reg != R15 ? 0x41 : 0);
+	struct code *c = &e->c;
+
+	if (*label != AN_NONE)
+		c->fail = "a log that stands in two places";
+	*label = code_label(c);
+	code_insn(c);
+	code_here(c, *label);
+	if (l->reg == R15)
+		code_byte(c, 0x65);
+	code_byte(c, 0xf3);
+	if (rex)
+		code_byte(c, rex);
+	code_bytes(c, "\x0f\xae", 2);
+	if (l->reg == R15) {
+		code_bytes(c, "\x24\x25", 2);
+		code_u32(c, TCB_R15);
+	} else {
+		code_byte(c, 0xe0 | (l->reg & 7));
+	}
+}
+
 void emit_log(struct em *e, const struct plan_log *l, const struct dec *d, uint32_t live)
 {
 	struct code *c = &e->c;
@@ -325,6 +353,9 @@ void emit_log(struct em *e, const struct plan_log *l, const struct dec *d, uint3
 		break;
 	case LOG_TSC:
 		log_tsc(e, l, live);
+		break;
+	case LOG_PTW:
+		log_ptw(e, l);
 		break;
 	default:
 		c->fail = "unknown kind of log";

@@ -40,6 +40,8 @@ static void usage(FILE *f)
 	      "      --order           also log the time around locked instructions\n"
 	      "      --cf=pt|soft      control flow is recorded by the processor (Intel PT), or in the log\n"
 	      "                        (default: soft)\n"
+	      "      --ptwrite[=BUDGET]  with --cf=pt: values leave through ptwrite, but for sites that are\n"
+	      "                        expected to run more than BUDGET times a call (default: 1; or all)\n"
 	      "      --nondet          for replay: instructions like rdtsc go through the runtime\n"
 	      "      --sparse          for replay: relocate only what has system calls or such instructions\n"
 	      "  -j, --jobs=N          use N threads (default: as many as processors)\n"
@@ -53,18 +55,46 @@ static void usage(FILE *f)
 	      f);
 }
 
+/* of --ptwrite: what a site may be expected to run a call, rounded down to a power of two */
+static bool budget(const char *arg, uint32_t *flags)
+{
+	unsigned long n = 1;
+	uint32_t level = 0;
+	char *end;
+
+	if (arg && !strcmp(arg, "all")) {
+		level = MAP_BUDGET_ALL;
+	} else if (arg) {
+		n = strtoul(arg, &end, 10);
+		if (end == arg || *end || n < 1 || n > 1ul << (MAP_BUDGET_ALL - 1))
+			return false;
+		while (n >> (level + 1))
+			level++;
+	}
+	*flags = (*flags & ~MAP_F_BUDGET(0xff)) | MAP_F_PTW | MAP_F_BUDGET(level);
+	return true;
+}
+
 static int parse(int argc, char **argv, struct options *o)
 {
-	enum { CACHE = 256, PRINT, VERIFY, ORDER, CF, NONDET, SPARSE, STATS, EXPLAIN, DUMP, AVOID };
-	static const struct option longopt[] = {
-		{"output", required_argument, NULL, 'o'},  {"cache", required_argument, NULL, CACHE},
-		{"avoid", required_argument, NULL, AVOID}, {"print-path", no_argument, NULL, PRINT},
-		{"verify", no_argument, NULL, VERIFY},	   {"order", no_argument, NULL, ORDER},
-		{"cf", required_argument, NULL, CF},	   {"nondet", no_argument, NULL, NONDET},
-		{"sparse", no_argument, NULL, SPARSE},	   {"jobs", required_argument, NULL, 'j'},
-		{"stats", no_argument, NULL, STATS},	   {"explain", required_argument, NULL, EXPLAIN},
-		{"dump", no_argument, NULL, DUMP},	   {"help", no_argument, NULL, 'h'},
-		{"version", no_argument, NULL, 'V'},	   {0}};
+	enum { CACHE = 256, PRINT, VERIFY, ORDER, CF, PTWRITE, NONDET, SPARSE, STATS, EXPLAIN, DUMP, AVOID };
+	static const struct option longopt[] = {{"output", required_argument, NULL, 'o'},
+						{"cache", required_argument, NULL, CACHE},
+						{"avoid", required_argument, NULL, AVOID},
+						{"print-path", no_argument, NULL, PRINT},
+						{"verify", no_argument, NULL, VERIFY},
+						{"order", no_argument, NULL, ORDER},
+						{"cf", required_argument, NULL, CF},
+						{"ptwrite", optional_argument, NULL, PTWRITE},
+						{"nondet", no_argument, NULL, NONDET},
+						{"sparse", no_argument, NULL, SPARSE},
+						{"jobs", required_argument, NULL, 'j'},
+						{"stats", no_argument, NULL, STATS},
+						{"explain", required_argument, NULL, EXPLAIN},
+						{"dump", no_argument, NULL, DUMP},
+						{"help", no_argument, NULL, 'h'},
+						{"version", no_argument, NULL, 'V'},
+						{0}};
 	char *end;
 	int c;
 
@@ -95,6 +125,15 @@ static int parse(int argc, char **argv, struct options *o)
 			}
 			o->flags &= ~MAP_F_PT;
 			o->flags |= strcmp(optarg, "pt") ? 0 : MAP_F_PT;
+			break;
+		case PTWRITE:
+			if (!budget(optarg, &o->flags)) {
+				fprintf(stderr,
+					"ptrace-analyze: --ptwrite wants a number from 1 to 16384, or all, "
+					"not '%s'\n",
+					optarg);
+				return EX_USAGE;
+			}
 			break;
 		case NONDET:
 			o->flags |= MAP_F_NONDET;
@@ -134,6 +173,10 @@ static int parse(int argc, char **argv, struct options *o)
 		fprintf(stderr, "ptrace-analyze: give exactly one file; try 'ptrace-analyze --help'\n");
 		return EX_USAGE;
 	}
+	if ((o->flags & MAP_F_PTW) && !(o->flags & MAP_F_PT)) {
+		fputs("ptrace-analyze: --ptwrite goes with --cf=pt\n", stderr);
+		return EX_USAGE;
+	}
 	o->file = argv[optind];
 	return EX_OK;
 }
@@ -150,7 +193,7 @@ static int make_dirs(char *path)
 	return 0;
 }
 
-/* "-vo": the letters of the flags */
+/* "-vo": the letters of the flags; "-pw3": and the budget */
 static void put_flags(char *to, uint32_t flags)
 {
 	if (flags)
@@ -158,6 +201,7 @@ static void put_flags(char *to, uint32_t flags)
 	for (uint32_t i = 0; i < sizeof(MAP_F_LETTERS) - 1; i++)
 		if (flags >> i & 1)
 			*to++ = MAP_F_LETTERS[i];
+	to += flags & MAP_F_PTW ? sprintf(to, "%u", MAP_BUDGET(flags)) : 0;
 	*to = 0;
 }
 
@@ -165,7 +209,7 @@ static void put_flags(char *to, uint32_t flags)
 static char *cache_path(const struct module *m, const struct options *o)
 {
 	const char *xdg = getenv("XDG_CACHE_HOME"), *home = getenv("HOME");
-	char hex[65], kind[sizeof(MAP_F_LETTERS) + 1], *path = NULL;
+	char hex[65], kind[sizeof(MAP_F_LETTERS) + 4], *path = NULL;
 	int n;
 
 	put_flags(kind, o->flags);

@@ -5,7 +5,7 @@
  * One line an instruction of the copy: its offset, the original address the address map gives
  * for it with the register state there (+N: N bytes stored from the log pointer on; ^N: the last N of
  * them by the instruction that is next), the disassembly. Fix-ups are shown by their target, what the
- * decoder asks the processor's trace about (SEM_FLOW, SEM_JCC_FLOW) with a question mark.
+ * decoder asks the processor's trace about (SEM_FLOW, SEM_JCC_FLOW, SEM_PTW) with a question mark.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -69,7 +69,8 @@ static void find_asked(struct dump *d)
 	if (!d->ask)
 		abort();
 	for (uint32_t i = 0; i < n; i++) /* the second slots of ops are SEM_END */
-		if (o[i].op == SEM_FLOW || o[i].op == SEM_JCC_FLOW)
+		if (o[i].op == SEM_FLOW || o[i].op == SEM_JCC_FLOW || o[i].op == SEM_PTW ||
+		    o[i].op == SEM_PTWSX)
 			d->ask[d->nask++] = SEM_FLOW_AT(o[i].a, o[i].b);
 	qsort(d->ask, d->nask, sizeof(*d->ask), by_number);
 }

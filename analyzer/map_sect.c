@@ -125,11 +125,25 @@ static bool ask(const struct mw *w, uint32_t gi, uint32_t block, struct sem_op *
 	return true;
 }
 
+/* op reads what a ptwrite gives: where that is in the copy; nowhere, if the stub it would be in is not */
+static bool ask_value(const struct mw *w, uint32_t gi, uint32_t k, struct sem_op *o)
+{
+	uint32_t at = AN_NONE;
+
+	if (k >= w->em[gi]->nptw)
+		return false;
+	if (w->em[gi]->ptw[k] != AN_NONE)
+		at = w->base[gi] + w->em[gi]->ptw[k];
+	o->a = (uint16_t)at;
+	o->b = (uint16_t)(at >> 16);
+	return true;
+}
+
 static int put_ops(struct mw *w, uint32_t gi)
 {
 	const struct plan *p = w->plan[gi];
 	struct sem_op *o = add(&w->sect[MAP_OPS], p->op, p->nop * sizeof(*o));
-	uint32_t block = 0;
+	uint32_t block = 0, nptw = 0;
 
 	for (uint32_t i = 0; i < p->nop; i++) {
 		uint32_t t = SEM_TAKEN(o[i].imm), n = SEM_NEXT(o[i].imm);
@@ -142,6 +156,11 @@ static int put_ops(struct mw *w, uint32_t gi)
 			continue;
 		case SEM_FLOW:
 			if (!ask(w, gi, block, &o[i]))
+				return -1;
+			continue;
+		case SEM_PTW:
+		case SEM_PTWSX:
+			if (!ask_value(w, gi, nptw++, &o[i]))
 				return -1;
 			continue;
 		case SEM_JCC_FLOW:

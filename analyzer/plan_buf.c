@@ -3,7 +3,10 @@
  * plan_buf.c - see plan_buf.h
  */
 #include <stdlib.h>
+#include "cut.h"
 #include "plan_buf.h"
+
+#define LOOP_RUNS 3 /* a loop is expected to run its blocks 2^3 times at least */
 
 static bool room(void *arr, uint32_t n, uint32_t *cap, size_t size)
 {
@@ -44,11 +47,27 @@ void pe_log(struct pe *e, uint32_t insn, uint8_t when, uint8_t what, unsigned re
 	e->p->log[e->p->nlog++] = (struct plan_log){insn, when, what, (uint8_t)reg, (uint8_t)w, disp};
 }
 
+/* A packet costs ten bytes and more, and the processor drops packets that come too fast: sites that are expected to
+ * be hot store into the log. What is in a loop is, however unlikely it is that control comes to the loop. */
+static bool by_ptwrite(const struct pe *e, uint32_t insn)
+{
+	uint32_t budget = MAP_BUDGET(e->gr->mapflags), b = e->gr->g->insn[insn].block;
+
+	if (!e->freq || budget == MAP_BUDGET_ALL)
+		return e->freq;
+	return LOOP_RUNS * e->gr->g->block[b].depth <= budget && e->freq[b] <= (int64_t)CUT_ONCE << budget;
+}
+
 void pe_log_reg(struct pe *e, uint32_t insn, uint8_t when, unsigned reg, unsigned w, bool sx, unsigned dst,
 		enum sem_why why)
 {
-	pe_log(e, insn, when, LOG_REG, reg, w, 0);
-	pe_op(e, sx ? SEM_LOGSX : SEM_LOG, w, dst, SEM_NONE, SEM_NONE, why);
+	if (by_ptwrite(e, insn)) {
+		pe_log(e, insn, when, LOG_PTW, reg, w, 0);
+		pe_op(e, sx ? SEM_PTWSX : SEM_PTW, w, dst, 0, 0, why); /* a, b: map_sect.c */
+	} else {
+		pe_log(e, insn, when, LOG_REG, reg, w, 0);
+		pe_op(e, sx ? SEM_LOGSX : SEM_LOG, w, dst, SEM_NONE, SEM_NONE, why);
+	}
 }
 
 void pe_target(struct pe *e, bool next, enum pe_place place, uint32_t arg)

@@ -20,12 +20,13 @@ struct pe {
 	uint32_t capop, caplog, nfix, capfix;
 	struct pe_fix *fix;
 	bool nomem;
+	int64_t *freq; /* MAP_F_PTW: runs of each block, in units of CUT_ONCE */
 };
 
 struct sem_op *pe_op(struct pe *e, uint8_t code, unsigned w, unsigned dst, unsigned a, unsigned b,
 		     int64_t imm);
 void pe_log(struct pe *e, uint32_t insn, uint8_t when, uint8_t what, unsigned reg, unsigned w, int32_t disp);
-/* the log and the op that reads it: `w` bytes into register dst */
+/* the log and the op that reads it: `w` bytes into register dst. By ptwrite, if the site's budget allows */
 void pe_log_reg(struct pe *e, uint32_t insn, uint8_t when, unsigned reg, unsigned w, bool sx, unsigned dst,
 		enum sem_why why);
 /* the last op's TAKEN or NEXT is `place` */

@@ -138,6 +138,9 @@ static void print_log(FILE *f, struct px *x, const struct plan_log *l)
 	case LOG_REG:
 		fprintf(f, "%s:%u", reg_name[l->reg & 15], l->w);
 		break;
+	case LOG_PTW:
+		fprintf(f, "%s:%u by ptwrite", reg_name[l->reg & 15], l->w);
+		break;
 	case LOG_SETCC:
 		fprintf(f, "condition:1");
 		break;
@@ -160,7 +163,7 @@ static void print_log(FILE *f, struct px *x, const struct plan_log *l)
 	fprintf(f, "  %s", why);
 	if (def != VG_NOREF)
 		to = *serves(x, def);
-	else if (l->what == LOG_REG)
+	else if (l->what == LOG_REG || l->what == LOG_PTW)
 		for (uint32_t i = 0; i < x->v.nin && !to; i++)
 			if (x->v.in[i].block == g->insn[l->insn].block && x->v.in[i].var == l->reg)
 				to = *serves(x, VG_IN | i);
@@ -248,7 +251,7 @@ void plan_count(const struct plan *p, const struct an_group *g, struct plan_stat
 		if (l->what >= PLAN_NWHAT)
 			continue;
 		s->sites[l->what]++;
-		s->bytes[l->what] += log_bytes(l) * weight[d > 4 ? 4 : d];
+		s->bytes[l->what] += (l->what == LOG_PTW ? l->w : log_bytes(l)) * weight[d > 4 ? 4 : d];
 	}
 	for (uint32_t i = 0; i < p->nop; i++)
 		switch (p->op[i].op) {

@@ -193,7 +193,9 @@ void pe_insn(struct pe *e, uint32_t i)
 			emit_value(e, k);
 		} else if ((gr->note[k].flags & GN_LOG) && (gr->note[k].flags & GN_COUNT)) {
 			if (op->op == SEM_UNK) {
-				pe_log_reg(e, i, AT_AFTER, SEM_RCX, 8, false, op->dst, SEM_WHY_OTHER);
+				/* never by ptwrite: an interrupted one has not come to it (walk_seek.c) */
+				pe_log(e, i, AT_AFTER, LOG_REG, SEM_RCX, 8, 0);
+				pe_op(e, SEM_LOG, 8, op->dst, SEM_NONE, SEM_NONE, SEM_WHY_OTHER);
 			} else {
 				pe_log(e, i, AT_BEFORE, LOG_POPF, 0, 8, 0);
 				pe_op(e, SEM_LOG, 8, op->dst, SEM_NONE, SEM_NONE, SEM_WHY_SLOT);

@@ -12,6 +12,7 @@
  * How many slots each instruction's ops take is kept (insnops): where one begins cannot be seen in them.
  */
 #include <stdlib.h>
+#include "cut.h"
 #include "plan_buf.h"
 
 bool pe_is_return(const struct gr *gr, uint32_t b)
@@ -147,13 +148,17 @@ struct plan *pe_run(struct gr *gr)
 	e.p->insnops = malloc(gr->g->ninsn + 1);
 	if (!e.p->blockop || !e.p->entryop || !e.p->retop || !e.p->insnops)
 		goto fail;
+	if ((gr->mapflags & MAP_F_PTW) && !(e.freq = cut_freq(gr)))
+		goto fail;
 	for (uint32_t i = 0; i < n; i++)
 		block(&e, i);
 	if (pe_resolve(&e) < 0 || gr->broken)
 		goto fail;
+	free(e.freq);
 	free(e.fix);
 	return e.p;
 fail:
+	free(e.freq);
 	free(e.fix);
 	plan_free(e.p);
 	return NULL;

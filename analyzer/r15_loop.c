@@ -93,9 +93,9 @@ static bool touched(const struct em *e, const struct body *l, uint32_t *regs, bo
 		for (uint32_t i = e->logfirst[l->b[n]]; i < e->logfirst[l->b[n] + 1]; i++) {
 			const struct plan_log *p = &e->p->log[i];
 
-			if (p->what == LOG_REG && p->reg == R15)
+			if ((p->what == LOG_REG || p->what == LOG_PTW) && p->reg == R15)
 				return false;
-			if (p->what == LOG_REG)
+			if (p->what == LOG_REG || p->what == LOG_PTW)
 				*regs |= 1u << p->reg;
 			if (p->what == LOG_EA || p->what == LOG_TARGET || p->what == LOG_TSC)
 				return false;

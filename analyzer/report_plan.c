@@ -21,9 +21,16 @@ static int prepare(struct module *m, uint32_t flags, int jobs)
 int report_plan(struct module *m, uint32_t flags, int jobs, FILE *f)
 {
 	static const char *const what[PLAN_NWHAT] = {
-		[LOG_REG] = "register",	       [LOG_SETCC] = "branch outcome", [LOG_EA] = "address",
-		[LOG_KMASK] = "mask register", [LOG_VEC] = "vector register",  [LOG_RCXZ] = "counter test",
-		[LOG_TARGET] = "jump target",  [LOG_POPF] = "flags",	       [LOG_TSC] = "time",
+		[LOG_REG] = "register",
+		[LOG_SETCC] = "branch outcome",
+		[LOG_EA] = "address",
+		[LOG_KMASK] = "mask register",
+		[LOG_VEC] = "vector register",
+		[LOG_RCXZ] = "counter test",
+		[LOG_TARGET] = "jump target",
+		[LOG_POPF] = "flags",
+		[LOG_TSC] = "time",
+		[LOG_PTW] = "register, by ptwrite",
 	};
 	struct plan_stats s = {0};
 	uint32_t demoted[MAP_R_NREASONS] = {0};

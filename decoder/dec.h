@@ -101,6 +101,15 @@ uint32_t map_insn_op(const struct map *m, const struct map_block *b, uint32_t n)
 uint32_t map_block_of(const struct map *m, uint32_t op);
 /* map_check.c: control may arrive at op: a block, or a program that leads to a block or a mark */
 bool map_begins(const struct map *m, uint32_t op);
+/* an op that reads a register's value, from the log or the processor's trace; and one that stubs have */
+static inline bool map_value_op(const struct sem_op *o)
+{
+	return o->op == SEM_LOG || o->op == SEM_LOGSX || o->op == SEM_PTW || o->op == SEM_PTWSX;
+}
+static inline bool map_stub_op(const struct sem_op *o)
+{
+	return map_value_op(o) || o->op == SEM_RMARK;
+}
 int map_check(const struct map *m, struct ptrace_error *e);
 /* group's name, or NULL */
 const char *map_group_name(const struct map *m, uint32_t group);

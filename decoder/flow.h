@@ -4,10 +4,13 @@
  *
  * Maps with MAP_F_PT have ops that ask (SEM_JCC_FLOW, SEM_FLOW): each names an instruction of the copy. A provider
  * knows what the thread executed, instruction by instruction, and answers in order. Whatever was executed in between
- * (space checks, stubs, the runtime, opaque code) is nobody's question.
+ * (space checks, stubs, the runtime, opaque code) is nobody's question. Those with MAP_F_PTW ask for values, too
+ * (SEM_PTW, SEM_PTWSX): what a ptwrite of the copy put into the recording, at its place in the order.
  *
  *   walk ──branch(ip)──▶ provider: on to the next instruction that any op asks about. It must be the one at ip
  *        ◀──next──────── where control went from there
+ *        ──value(ip)───▶ the same
+ *        ◀──v─────────── what that ptwrite gave
  *
  * Providers: the processor's recording (flow_pt.c); a list of addresses (test/flow).
  */
@@ -31,6 +34,9 @@ struct flow_ops {
 	/* branch - where control went from the instruction at ip, the next one that is asked about. *next is that
 	 * instruction's own destination, even if the thread was interrupted just there. Returns an enum flow_status */
 	int (*branch)(struct flow *f, uint64_t ip, uint64_t *next);
+
+	/* value - what the ptwrite at ip gave, the next one that is asked about: four or eight bytes, zero-extended */
+	int (*value)(struct flow *f, uint64_t ip, uint64_t *v);
 
 	/* stops - was the thread interrupted at ip, before the next instruction that is asked about, and did it go on
 	 * somewhere else (a signal's handler)? Then all up to there is passed; else nothing is. ip may be anywhere: in

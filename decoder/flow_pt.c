@@ -54,6 +54,7 @@ struct pt_flow {
 	/* found on the way to the next asked-for instruction: */
 	struct {
 		bool asked; /* got there */
+		bool ptw; /* it is a ptwrite; next: its value */
 		uint64_t ip, next;
 		uint64_t tsc;
 		uint32_t counter;
@@ -156,6 +157,17 @@ static bool asked(struct pt_flow *p, uint64_t ip)
 	return s->m->asked[at / 8] >> at % 8 & 1;
 }
 
+static bool valued(struct pt_flow *p, uint64_t ip)
+{
+	const struct span *s = span_at(p, ip);
+	uint64_t at;
+
+	if (!s || !s->m || !s->m->valued)
+		return false;
+	at = ip - s->lo;
+	return s->m->valued[at / 8] >> at % 8 & 1;
+}
+
 /* ---- passing what was executed ----------------------------------------------------------------------- */
 
 static int lose(struct pt_flow *p, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
@@ -223,6 +235,7 @@ static bool arrive(struct pt_flow *p, uint64_t ip)
 	}
 	p->ahead.ip = p->end_ip;
 	p->ahead.next = ip;
+	p->ahead.ptw = false;
 	return asked(p, p->end_ip);
 }
 
@@ -235,10 +248,30 @@ static void left_for_good(struct pt_flow *p)
 	p->ahead.place[p->ahead.nplace++] = p->from;
 }
 
+/* A ptwrite: of a copy, the runtime's with a keyframe's counter, or the program's own, which is nobody's question.
+ * Its place tells (FUP), never its turn. */
+static int pass_ptwrite(struct pt_flow *p, const struct pt_event *e)
+{
+	const struct run_pt_info *i = &p->s.info;
+	uint64_t ip = e->variant.ptwrite.ip;
+
+	if (p->jumped && p->end_ip != ip && arrive(p, ip))
+		return FLOW_OK; /* comes once more, with the jump done */
+	p->have = false;
+	if (i->counter == RUN_PT_PTWRITE && (e->ip_suppressed || ip == i->counter_ptw) &&
+	    e->variant.ptwrite.size == 4)
+		p->ahead.counter = (uint32_t)e->variant.ptwrite.payload;
+	if (e->ip_suppressed || !valued(p, ip))
+		return GO;
+	p->ahead.ip = ip;
+	p->ahead.next = e->variant.ptwrite.payload;
+	p->ahead.ptw = true;
+	return FLOW_OK;
+}
+
 static int pass_event(struct pt_flow *p)
 {
 	const struct pt_event *e = &p->it.event;
-	const struct run_pt_info *i = &p->s.info;
 
 	switch (e->type) {
 	case ptev_async_branch:
@@ -275,11 +308,7 @@ static int pass_event(struct pt_flow *p)
 		p->have = false;
 		return lose(p, "the processor lost packets (OVF)");
 	case ptev_ptwrite:
-		if (i->counter == RUN_PT_PTWRITE &&
-		    (e->ip_suppressed || e->variant.ptwrite.ip == i->counter_ptw) &&
-		    e->variant.ptwrite.size == 4)
-			p->ahead.counter = (uint32_t)e->variant.ptwrite.payload;
-		break;
+		return pass_ptwrite(p, e);
 	default:
 		break;
 	}
@@ -350,7 +379,7 @@ static int look(struct pt_flow *p)
 	return p->ahead.bad;
 }
 
-static int flow_branch(struct flow *f, uint64_t ip, uint64_t *next)
+static int answer(struct flow *f, uint64_t ip, bool ptw, uint64_t *next)
 {
 	struct pt_flow *p = (struct pt_flow *)f;
 	int rc = look(p);
@@ -361,12 +390,22 @@ static int flow_branch(struct flow *f, uint64_t ip, uint64_t *next)
 		f->tsc = p->ahead.tsc;
 	if (rc)
 		return rc;
-	if (p->ahead.ip != ip)
+	if (p->ahead.ip != ip || p->ahead.ptw != ptw)
 		return p->ahead.bad = lose(p, "the walk is at 0x%llx, the processor was at 0x%llx",
 					   (unsigned long long)ip, (unsigned long long)p->ahead.ip);
 	p->ahead.asked = false;
 	*next = p->ahead.next;
 	return FLOW_OK;
+}
+
+static int flow_branch(struct flow *f, uint64_t ip, uint64_t *next)
+{
+	return answer(f, ip, false, next);
+}
+
+static int flow_value(struct flow *f, uint64_t ip, uint64_t *v)
+{
+	return answer(f, ip, true, v);
 }
 
 static bool flow_stops(struct flow *f, uint64_t ip)
@@ -444,6 +483,7 @@ static void flow_close(struct flow *f)
 
 static const struct flow_ops ops = {
 	.branch = flow_branch,
+	.value = flow_value,
 	.stops = flow_stops,
 	.resync = flow_resync,
 	.module = flow_module,

@@ -33,12 +33,10 @@ bool map_begins(const struct map *m, uint32_t op)
 		case SEM_HALT:
 		case SEM_JMPX:
 			return true;
-		case SEM_LOG:
-		case SEM_LOGSX:
-		case SEM_RMARK:
-			continue;
 		default:
-			return false;
+			if (!map_stub_op(&m->op[op]))
+				return false;
+			break;
 		}
 	return false;
 }
@@ -58,7 +56,7 @@ static bool insns_fit(const struct map *m, const struct map_block *b)
 	if (end >= m->nop || n > end - b->ops)
 		return false;
 	for (; op < end + 1 - n; op++)
-		if (m->op[op].op != SEM_LOG && m->op[op].op != SEM_LOGSX && m->op[op].op != SEM_RMARK)
+		if (!map_stub_op(&m->op[op]))
 			return false;
 	for (uint32_t i = 0; i < b->ninsn; i++) {
 		uint32_t next = op + m->insnops[b->insn + i];

@@ -128,6 +128,7 @@ struct ptmod {
 	} sect[8];
 	uint32_t nsect;
 	uint8_t *asked; /* a bit for each byte of the copy, NULL if there is no copy */
+	uint8_t *valued; /* the same: ptwrites whose values are asked for; NULL if there are none */
 	uint64_t copy_size;
 };
 struct ptcode;

@@ -62,6 +62,7 @@ void ptcode_free(struct ptcode *c)
 		return;
 	for (uint32_t i = 0; i < c->nmod; i++) {
 		free(c->mod[i]->asked);
+		free(c->mod[i]->valued);
 		free(c->mod[i]);
 	}
 	free(c->mod);
@@ -197,12 +198,15 @@ static bool make_copy(struct ptcode *c, struct ptmod *m, const struct map *map)
 static void make_asked(struct ptmod *m, const struct map *map)
 {
 	m->asked = xcalloc(m->copy_size / 8 + 1, 1);
+	m->valued = map->head->flags & MAP_F_PTW ? xcalloc(m->copy_size / 8 + 1, 1) : NULL;
 	for (uint32_t i = 0; i < map->nop; i++) {
 		const struct sem_op *o = &map->op[i];
 		uint32_t at = SEM_FLOW_AT(o->a, o->b);
 
 		if ((o->op == SEM_FLOW || o->op == SEM_JCC_FLOW) && at < m->copy_size)
 			m->asked[at / 8] |= 1 << at % 8;
+		else if (m->valued && (o->op == SEM_PTW || o->op == SEM_PTWSX) && at < m->copy_size)
+			m->valued[at / 8] |= 1 << at % 8;
 		i += sem_has_slot(o->op);
 	}
 }

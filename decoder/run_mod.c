@@ -77,10 +77,12 @@ static bool read_mapfiles(struct ptrace_run *r, const char *dir)
 	return true;
 }
 
-/* the run may have both of a file's maps: one that leaves control flow to Intel PT, and one that does not */
+/* the run may have several of a file's maps: one that leaves control flow to Intel PT, one that leaves values to it,
+ * too, and one that does neither */
 static bool is_for(const struct run_module *m, const uint8_t *key, uint32_t key_len, uint32_t flags)
 {
-	return key_len == m->key_len && !memcmp(key, m->key, 32) && !((flags ^ m->map_flags) & MAP_F_PT);
+	return key_len == m->key_len && !memcmp(key, m->key, 32) &&
+	       !((flags ^ m->map_flags) & (MAP_F_PT | MAP_F_PTW));
 }
 
 static struct map *map_in_dir(struct ptrace_run *r, const struct run_module *m, bool replay,

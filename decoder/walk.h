@@ -207,6 +207,7 @@ int seek_break(struct walker *w, bool *taken);
 int seek_block(struct walker *w); /* pc at a SEM_BLOCK, no byte left */
 int seek_dry(struct walker *w);
 int seek_dry_mark(struct walker *w);
+int seek_value(struct walker *w, bool *taken); /* pc at a SEM_PTW */
 static inline bool need(struct walker *w, size_t n)
 {
 	return (size_t)(w->lim - w->p) >= n || walk_more(w, n);
@@ -309,7 +310,7 @@ void why_finish(struct walker *w); /* before mod_free */
 	X(IMM) X(LEA) X(SEL) X(GENERIC) X(LOG1) X(LOG2) X(LOG4) X(LOG8) X(LOGSX1) X(LOGSX2) X(LOGSX4) X(LOGSX6) \
 	X(REC) X(REC_ROOM) X(RECVEC) X(RECREP) X(RECXS) X(VCHK) X(TSC) X(LOAD) X(STORE) X(LOADRO) \
 	X(BLOCK) X(BLOCKREC) X(JMP) X(JCC_LOG) X(JCC) X(IJMP) X(IJMP_LOG) X(CALL) X(CALLX) X(JMPX) X(JMPX_LINK) X(RET) X(RETX) \
-	X(SYSCALL) X(HALT) X(RMARK) X(JCC_FLOW) X(FLOW) X(COUNT) X(BREAK)
+	X(SYSCALL) X(HALT) X(RMARK) X(JCC_FLOW) X(FLOW) X(PTW) X(COUNT) X(BREAK)
 /* clang-format on */
 
 #define H_W(X, op, form) X(op##_##form##1) X(op##_##form##2) X(op##_##form##4) X(op##_##form##8)

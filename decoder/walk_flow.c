@@ -14,6 +14,11 @@ static int none_branch(struct flow *f, uint64_t ip, uint64_t *next)
 	return FLOW_END;
 }
 
+static int none_value(struct flow *f, uint64_t ip, uint64_t *v)
+{
+	return none_branch(f, ip, v);
+}
+
 static bool none_stops(struct flow *f, uint64_t ip)
 {
 	(void)f;
@@ -34,7 +39,7 @@ static void none_module(struct flow *f, const struct modrec *rec)
 	(void)rec;
 }
 
-static const struct flow_ops none_ops = {none_branch, none_stops, none_resync, none_module, NULL};
+static const struct flow_ops none_ops = {none_branch, none_value, none_stops, none_resync, none_module, NULL};
 
 struct flow *flow_none(void)
 {

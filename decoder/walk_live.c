@@ -92,6 +92,8 @@ static void before(const struct sem_op *o, uint8_t *need)
 	case SEM_LOG:
 	case SEM_LOGSX:
 	case SEM_FLOW:
+	case SEM_PTW:
+	case SEM_PTWSX:
 		if (nw)
 			need[o->dst] = 0;
 		return;

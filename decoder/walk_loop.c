@@ -156,6 +156,14 @@ static int store(struct walker *w, uint64_t addr, unsigned n, uint64_t v)
 	return lost(w, "shadow memory reached its bound (raise --memory)");
 }
 
+/* the low w bytes; if w is negative, sign-extended */
+static inline uint64_t ptw_value(uint64_t v, int w)
+{
+	if (w > 0)
+		return v & sem_mask((unsigned)w);
+	return w == -6 ? sem_address(v & sem_mask(6)) : (uint64_t)sem_sx(v, (unsigned)-w);
+}
+
 static int block_record(struct walker *w, const struct bcount *count)
 {
 	const struct map_block *b = &w->m->map->block[count - w->m->block];
@@ -307,6 +315,21 @@ h_FLOW:
 		GO;
 	}
 	r[pc->dst] = next;
+	NEXT;
+h_PTW:
+	if (unlikely(w->seek.on)) {
+		bool taken;
+
+		SLOW(seek_value(w, &taken));
+		if (taken)
+			GO;
+	}
+	k = w->ask->ops->value(w->ask, m->copy + SEM_FLOW_AT(pc->a, pc->b), &v);
+	if (unlikely(k)) {
+		SLOW(walk_flow_gone(w, k));
+		GO;
+	}
+	r[pc->dst] = ptw_value(v, (int)pc->imm);
 	NEXT;
 h_JCC:
 	pc = code + (r[pc->a] ? SEM_TAKEN(pc->imm) : SEM_NEXT(pc->imm));

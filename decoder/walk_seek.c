@@ -16,6 +16,7 @@
  *   a mark is due                        opaque code was interrupted, or a stub before its mark
  *   logs behind an instruction           the one before rip: it has run, they are not written yet
  *   logs and marks at a block's start    rip is the block's first instruction
+ *                                        (the same two where a value is not in the log but recorded: walk.flow)
  *   the byte of a loop* or jrcxz         it has jumped, or not
  *
  * Where control flow is not in the log but recorded (walk.flow) the place may come up again and again with the same
@@ -280,7 +281,7 @@ static uint32_t insn_of(const struct map *m, const struct map_block *b, uint32_t
 /* logs, a mark and a jump: what a stub writes before its block. Else pc is in a block. */
 static bool in_stub(const struct map *m, uint32_t op)
 {
-	while (m->op[op].op == SEM_LOG || m->op[op].op == SEM_LOGSX || m->op[op].op == SEM_RMARK)
+	while (map_stub_op(&m->op[op]))
 		op++;
 	for (uint32_t i = op; i--;) /* a block's own logs may end at its jump, too */
 		if (m->op[i].op == SEM_BLOCK)
@@ -301,7 +302,7 @@ static int fits(struct walker *w, struct place *at)
 		return 1;
 	if (code == SEM_BLOCK) /* the return mark before it: xlat.c */
 		return m->block[m->op[op].imm].vaddr != rip;
-	if ((code == SEM_LOG || code == SEM_LOGSX || code == SEM_RMARK) && in_stub(m, op)) {
+	if (map_stub_op(&m->op[op]) && in_stub(m, op)) {
 		i = map_block_of(m, op);
 		return i == NONE32 || m->block[i].vaddr != rip;
 	}
@@ -317,7 +318,7 @@ static int fits(struct walker *w, struct place *at)
 		at->insn = b->ninsn;
 		return (t == NONE32 || m->block[t].vaddr != rip) && (n == NONE32 || m->block[n].vaddr != rip);
 	}
-	if (code != SEM_LOG && code != SEM_LOGSX && code != SEM_TSC)
+	if (!map_value_op(&m->op[op]) && code != SEM_TSC)
 		return 1;
 	if (op < map_insn_op(m, b, 0))
 		return b->vaddr != rip;
@@ -334,6 +335,23 @@ static int fits(struct walker *w, struct place *at)
 static bool at_time(const struct walker *w)
 {
 	return w->m->map->op[w->pc - w->m->code].op == SEM_TSC;
+}
+
+/* A value is due that is not in the log: was the thread interrupted before its ptwrite? Then the recording has not come to
+ * it. Of what stands in an instruction's own copy before it, the breakpoint knows. */
+int seek_value(struct walker *w, bool *taken)
+{
+	struct seek *k = &w->seek;
+	struct place at;
+
+	*taken = false;
+	if (k->bad || k->s.where != RUN_STOP_IN_COPY || !k->s.ip || k->ahead || w->p != w->lim ||
+	    !w->flow->ops->stops(w->flow, k->s.ip))
+		return 0;
+	if (fits(w, &at))
+		return no_place(w);
+	*taken = true;
+	return sig_take(w, &at) || walk_mark(w);
 }
 
 /* pc needs bytes, and there are none: 0 to go on at pc */

@@ -200,6 +200,13 @@ static bool xlat_rest(const struct walker *w, const struct sem_op *o, struct xop
 		x->h = H_RMARK;
 		x->imm = RUN_MARK_RET | (o->imm & 0x1f) << 3; /* the byte itself */
 		return true;
+	case SEM_PTW:
+	case SEM_PTWSX:
+		x->h = H_PTW;
+		x->a = o->a;
+		x->b = o->b;
+		x->imm = o->op == SEM_PTW ? o->w : -o->w;
+		return (wl >= 0 || (o->w == 6 && o->op == SEM_PTWSX)) && o->dst < SEM_NREGS;
 	case SEM_FLOW:
 		x->h = H_FLOW;
 		x->a = o->a;
@@ -253,7 +260,8 @@ int xlat_run(struct walker *w, struct inst *m, struct xop *pc)
 		x->a = o->a == SEM_NONE ? ZERO : o->a;
 		x->b = o->b == SEM_NONE ? ZERO : o->b;
 		nrec += o->op == SEM_REC;
-		ok = (reg_ok(o->a) && reg_ok(o->b)) || o->op == SEM_FLOW || o->op == SEM_JCC_FLOW;
+		ok = (reg_ok(o->a) && reg_ok(o->b)) || o->op == SEM_FLOW || o->op == SEM_JCC_FLOW ||
+		     o->op == SEM_PTW || o->op == SEM_PTWSX;
 		if (ok && sem_is_value(o->op))
 			ok = xlat_value(o, x, m);
 		else if (ok && is_control(o->op))

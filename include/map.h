@@ -24,7 +24,7 @@
 #include "sem.h"
 
 #define MAP_MAGIC 0x31304d5450545000ull
-#define MAP_VERSION 23 /* of format and analysis together: part of the cache key */
+#define MAP_VERSION 24 /* of format and analysis together: part of the cache key */
 
 enum map_section {
 	MAP_COPY, /* bytes: instrumented text */
@@ -78,7 +78,14 @@ struct map_head {
 #define MAP_F_NONDET 8u /* rdtsc, rdrand, cpuid and the like go through the runtime (tcb.nondet): replay */
 #define MAP_F_SPARSE                                                                                         \
 	16u /* only groups with system calls or such instructions are relocated: recording for a replay */
-#define MAP_F_LETTERS "vopns" /* by bit, behind the version and a dash in a cached map's file name */
+#define MAP_F_PTW                                                                                            \
+	32u /* with MAP_F_PT: values of sites that the budget allows go into the processor's trace (SEM_PTW) */
+#define MAP_F_LETTERS "vopnsw" /* by bit, behind the version and a dash in a cached map's file name */
+/* With MAP_F_PTW the budget, behind the letters in decimal: a site whose block is expected to run more than 2^n times
+ * a call of its function stays in the log; n == MAP_BUDGET_ALL: none does */
+#define MAP_BUDGET(flags) ((flags) >> 24)
+#define MAP_F_BUDGET(n) ((uint32_t)(n) << 24)
+#define MAP_BUDGET_ALL 15
 
 /* One 32/64-bit field of the copy that depends on where things were loaded. */
 enum map_fixup_kind {

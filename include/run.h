@@ -229,7 +229,8 @@ struct run_module {
 	uint8_t key[32]; /* as in struct map_head */
 	uint32_t key_len, path_len; /* path follows, NUL-terminated */
 	uint32_t
-		map_flags; /* MAP_F_* of the map used: with MAP_F_PT it is maps/KEY-p.ptmap, else maps/KEY.ptmap */
+		map_flags; /* MAP_F_* of the map used: with MAP_F_PTW it is maps/KEY-w.ptmap, else with MAP_F_PT maps/KEY-p.ptmap, else
+				maps/KEY.ptmap */
 	uint32_t zero;
 	uint64_t xxh3; /* of the record with this field zero */
 	/* char path[] */

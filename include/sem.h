@@ -181,6 +181,10 @@ enum sem_code {
 	                 instruction that locks: whatever happens before one of them on one processor and after a
 	                 later one on another then has times that say so */
 
+	SEM_PTW, /* maps for PTWRITE: dst = low w bytes (1, 2, 4, 8) of what the ptwrite at SEM_FLOW_AT gave the
+	             processor's trace, zero-extended. imm = enum sem_why */
+	SEM_PTWSX, /* as SEM_PTW, sign-extended; w may also be 6, as of SEM_LOGSX */
+
 	/* --- control (only in maps; the last op of a block) ---
 	   Op indices are 32-bit and absolute in the map's op array: TAKEN = low, NEXT = high
 	   half of imm. */
@@ -210,7 +214,7 @@ enum sem_code {
 };
 
 #define SEM_IJMP_MAY_LEAVE 1
-/* copy offset of the instruction that a SEM_FLOW or SEM_JCC_FLOW asks about */
+/* copy offset of the instruction that a SEM_FLOW, SEM_JCC_FLOW, SEM_PTW or SEM_PTWSX asks about */
 #define SEM_FLOW_AT(a, b) ((uint32_t)(a) | (uint32_t)(b) << 16)
 #define SEM_RETX_JUMP 1
 #define SEM_JMPX_LINK 1

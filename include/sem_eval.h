@@ -96,7 +96,7 @@ static inline void sem_srcs(const struct sem_op *o, uint16_t src[3])
 	src[1] = o->b;
 	src[2] = sem_third(o);
 	if (o->op == SEM_IMM || o->op == SEM_MODADDR || o->op == SEM_UNK || o->op == SEM_LOG ||
-	    o->op == SEM_LOGSX)
+	    o->op == SEM_LOGSX || o->op == SEM_PTW || o->op == SEM_PTWSX)
 		src[0] = src[1] = SEM_NONE;
 }
 

@@ -35,6 +35,8 @@ static inline enum sem_shape sem_shape(uint8_t code)
 	case SEM_UNK:
 	case SEM_LOG:
 	case SEM_LOGSX:
+	case SEM_PTW:
+	case SEM_PTWSX:
 		return SEM_S_NONE;
 	case SEM_MOV:
 	case SEM_ADD:

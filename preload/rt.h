@@ -112,6 +112,7 @@ struct rt {
 	enum { RT_CF_AUTO, RT_CF_PT, RT_CF_SOFT } cf; /* PTRACE_CF */
 	bool info; /* PTRACE_LOG=info */
 	bool ptwrite; /* PTRACE_PTWRITE=1 */
+	uint32_t budget; /* PTRACE_PTWRITE_BUDGET, its logarithm, or MAP_BUDGET_ALL */
 	struct ring_pt pt_set; /* until there is a ring */
 	bool pt; /* Intel PT tells the control flow */
 	int exit; /* the program must not run: its exit status */

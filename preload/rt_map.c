@@ -30,6 +30,8 @@ static void put_flags(struct rt_str *s)
 			c[0] = letter[i];
 			rt_put(s, c);
 		}
+	if (rt.mapflags & MAP_F_PTW)
+		rt_putu(s, MAP_BUDGET(rt.mapflags));
 }
 
 static bool cache_path(const struct rt_module *m, char *buf)
@@ -183,7 +185,10 @@ static bool kept_path(const struct rt_module *m, char *buf)
 	rt_put(&s, "/maps/");
 	put_key(&s, m);
 	/* images of one run need not agree */
-	rt_put(&s, rt.mapflags & MAP_F_PT ? "-p.ptmap" : rt.mapflags & MAP_F_SPARSE ? "-s.ptmap" : ".ptmap");
+	rt_put(&s, rt.mapflags & MAP_F_PTW	? "-w.ptmap"
+		   : rt.mapflags & MAP_F_PT	? "-p.ptmap"
+		   : rt.mapflags & MAP_F_SPARSE ? "-s.ptmap"
+						: ".ptmap");
 	return !s.cut;
 }
 

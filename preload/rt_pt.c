@@ -29,7 +29,7 @@ static int bad(const char *name, const char *why)
 }
 
 /* bytes, or with K or M: a power of two from lo to hi, rounded down */
-static int size_of(const char *name, uint64_t *to, uint64_t lo, uint64_t hi)
+static int number(const char *name, uint64_t *to, uint64_t lo, uint64_t hi, const char *wrong)
 {
 	const char *v = rt_env_get(name), *p = v;
 	uint64_t n = 0;
@@ -41,12 +41,17 @@ static int size_of(const char *name, uint64_t *to, uint64_t lo, uint64_t hi)
 	if (*p == 'K' || *p == 'M')
 		n <<= *p++ == 'K' ? 10 : 20;
 	if (p == v || *p || n < lo || n > hi)
-		return bad(name,
-			   "use a number of bytes, or one with K or M, within the bounds in libptrace_rt(7)");
+		return bad(name, wrong);
 	while (n & (n - 1))
 		n &= n - 1;
 	*to = n;
 	return 0;
+}
+
+static int size_of(const char *name, uint64_t *to, uint64_t lo, uint64_t hi)
+{
+	return number(name, to, lo, hi,
+		      "use a number of bytes, or one with K or M, within the bounds in libptrace_rt(7)");
 }
 
 /* an exponent; "off" where that is allowed */
@@ -73,6 +78,7 @@ int rt_pt_env(void)
 {
 	const char *v = rt_env_get("PTRACE_CF");
 	struct ring_pt *s = &rt.pt_set;
+	uint64_t budget = 1;
 
 	s->rt_base = (uint64_t)__ehdr_start;
 	s->counter_branch = (uint64_t)rt_pt_branch;
@@ -101,6 +107,14 @@ int rt_pt_env(void)
 	if (v && *v && !rt_streq(v, "0") && !rt_streq(v, "1"))
 		return bad("PTRACE_PTWRITE", "use 0 or 1");
 	rt.ptwrite = v && rt_streq(v, "1");
+	v = rt_env_get("PTRACE_PTWRITE_BUDGET");
+	if (v && rt_streq(v, "all"))
+		rt.budget = MAP_BUDGET_ALL;
+	else if (number("PTRACE_PTWRITE_BUDGET", &budget, 1, 1u << (MAP_BUDGET_ALL - 1),
+			"use a number from 1 to 16384, or all"))
+		return -1;
+	else
+		rt.budget = (uint32_t)__builtin_ctzll(budget);
 	if (size_of("PTRACE_PT_AUX", &s->aux, 64ull << 10, 1ull << 30) ||
 	    size_of("PTRACE_PT_RING", &s->ring, RT_PAGE, 64ull << 20) ||
 	    size_of("PTRACE_PT_KEY", &s->key, 16ull << 10, RUN_CHUNK_SIZE) ||
@@ -245,15 +259,14 @@ int rt_pt_open(void)
 		if (rt.cf == RT_CF_PT && rt_pt_refuse())
 			return -1;
 	}
-	if (rt.ptwrite) {
+	if (rt.ptwrite && !(rt.pt && s->ptwrite))
 		return bad("PTRACE_PTWRITE",
-			   !rt.pt	? s->why
-			   : s->ptwrite ? "values through PTWRITE are not available in this version, use 0"
-					: "the processor or its intel_pt PMU has no PTWRITE");
-	}
+			   rt.pt ? "the processor or its intel_pt PMU has no PTWRITE" : s->why);
 	say_why();
 	if (rt.pt)
 		rt.mapflags |= MAP_F_PT;
+	if (rt.ptwrite)
+		rt.mapflags |= MAP_F_PTW | MAP_F_BUDGET(rt.budget);
 	return 0;
 }
 

@@ -188,7 +188,7 @@ int rt_spawn_wait(void)
 static void __attribute__((noreturn))
 analyzer(const char *file, const char *out, const char *avoid, char **env)
 {
-	char *argv[12] = {rt.analyze, "-o", (char *)out}, log[RT_PATH];
+	char *argv[13] = {rt.analyze, "-o", (char *)out}, log[RT_PATH], budget[24];
 	int n = 3;
 
 	if (rt.mapflags & MAP_F_VERIFY)
@@ -197,6 +197,16 @@ analyzer(const char *file, const char *out, const char *avoid, char **env)
 		argv[n++] = "--order";
 	if (rt.mapflags & MAP_F_PT)
 		argv[n++] = "--cf=pt";
+	if (rt.mapflags & MAP_F_PTW) {
+		struct rt_str s = rt_str(budget, sizeof(budget));
+
+		rt_put(&s, "--ptwrite=");
+		if (MAP_BUDGET(rt.mapflags) == MAP_BUDGET_ALL)
+			rt_put(&s, "all");
+		else
+			rt_putu(&s, 1u << MAP_BUDGET(rt.mapflags));
+		argv[n++] = budget;
+	}
 	if (rt.mapflags & MAP_F_NONDET)
 		argv[n++] = rt.mapflags & MAP_F_SPARSE ? "--sparse" : "--nondet";
 	if (avoid) {

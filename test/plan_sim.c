@@ -237,9 +237,13 @@ static void write_log(const struct an_insn *ai, const struct plan_log *l)
 
 	switch (l->what) {
 	case LOG_REG:
+	case LOG_PTW:
 		if (l->w == 6) /* it is about to be used as an address, or near one */
 			R[l->reg] = canon(R[l->reg]);
-		put(&R[l->reg], l->w);
+		if (l->what == LOG_REG)
+			put(&R[l->reg], l->w);
+		else if (nflow < sizeof(flow) / sizeof(*flow))
+			flow[nflow++] = l->w > 4 ? R[l->reg] : (uint32_t)R[l->reg];
 		break;
 	case LOG_SETCC:
 		v = sem_cond(l->reg, R[SEM_FC], R[SEM_FR]);
@@ -653,6 +657,15 @@ static bool dec_op(uint32_t *g, uint32_t *at)
 			why = "branch byte";
 		target(g, at, byte ? SEM_TAKEN(o->imm) : SEM_NEXT(o->imm));
 		return true;
+	case SEM_PTW:
+	case SEM_PTWSX:
+		if (rflow == nflow)
+			return false;
+		v = flow[rflow++];
+		D[o->dst] = o->op == SEM_PTW ? v & sem_mask(o->w)
+			    : o->w == 6	     ? canon(v)
+					     : (uint64_t)sem_sx(v, o->w);
+		return true;
 	case SEM_FLOW:
 		if (rflow == nflow)
 			return false;
@@ -807,7 +820,11 @@ int main(int argc, char **argv)
 			continue;
 		}
 		if (!strcmp(argv[a], "--cf=pt")) {
-			mode = MAP_F_PT;
+			mode |= MAP_F_PT;
+			continue;
+		}
+		if (!strcmp(argv[a], "--ptwrite")) {
+			mode |= MAP_F_PTW | MAP_F_BUDGET(3);
 			continue;
 		}
 		m = elf_open(argv[a], err, sizeof(err));

@@ -10,6 +10,8 @@
 # --one PROG ARGS: a program with arguments. --real: real programs on small inputs. PT_OPTIONS: the simulator's. PT_LOSSES=1: control flow may be lost (faults are
 # injected): what is decoded must be in the soft trace in the same order, and the decoder must say what is lost.
 #
+# PT_PTWRITE=BUDGET: values by ptwrite, PTRACE_PTWRITE=1 and PTRACE_PTWRITE_BUDGET=BUDGET.
+#
 # Environment: BUILD (build); PT_JOBS=N programs at a time; PT_KEEP=1 keeps the files.
 # Exit status: 0 all passed, 1 some failed, 2 something needed is missing.
 set -u
@@ -33,18 +35,21 @@ export XDG_CACHE_HOME
 
 # both runs see environments of the same size: the values have the same lengths
 pmu=/tmp/ptsim-pmu-XXXXXX
+ptw=
+[ -z "${PT_PTWRITE:-}" ] || ptw="-E PTRACE_PTWRITE_BUDGET=$PT_PTWRITE -E PTRACE_PTWRITE"
 soft() { # DIR CMD...
 	d=$1
 	shift
+	# shellcheck disable=SC2086 # options
 	timeout -k 5 120 "$oracle" --launch -E LD_PRELOAD="$rt" -E PTRACE_CF=soft -E PTRACE_DIR="$d/run.soft" \
-		-E PTRACE_PMU_DIR=$pmu -- "$@" >"$d/soft.out" 2>"$d/soft.err" </dev/null
+		-E PTRACE_PMU_DIR=$pmu ${ptw:+$ptw=0} -- "$@" >"$d/soft.out" 2>"$d/soft.err" </dev/null
 }
 pt() { # DIR CMD...
 	d=$1
 	shift
 	# shellcheck disable=SC2086 # options
 	timeout -k 5 "${PT_TIMEOUT:-300}" "$ptsim" --kernel -v -E LD_PRELOAD="$rt" -E PTRACE_CF=auto -E PTRACE_DIR="$d/run.test" \
-		${PT_OPTIONS:-} -- "$@" >"$d/pt.out" 2>"$d/pt.err" </dev/null
+		${ptw:+$ptw=1} ${PT_OPTIONS:-} -- "$@" >"$d/pt.out" 2>"$d/pt.err" </dev/null
 }
 
 # What a program of ours says in its first lines.

@@ -36,6 +36,11 @@ soft() { # WORDS SIM-OPTIONS...: PTRACE_CF=auto goes on without, and the run say
 	sim "$@" $lib "$prog" && grep -q '"cf": "soft"' run.dir/run.json && grep -q "$words" run.dir/run.json &&
 		[ -z "$(find run.dir -name 'pt-*')" ] && "$B/ptrace-decode" run.dir >/dev/null 2>err
 }
+soft_refused() { # WORDS SIM-OPTIONS...: PTRACE_CF=auto, the program runs untraced and one line says why
+	words=$1; shift
+	# shellcheck disable=SC2086
+	sim "$@" $lib "$prog" && [ "$(grep -c '^ptrace:' err)" = 1 ] && grep -q "^ptrace: $words.*running untraced" err
+}
 json() { sed -n "s/.*\"$1\": \([0-9]*\).*/\1/p" run.dir/proc-*/proc.json | head -1; }
 
 # errno: EPERM 1, ESRCH 3, EACCES 13, EBUSY 16, EINVAL 22, ENOSYS 38
@@ -48,7 +53,9 @@ check not-started [ ! -s out ]
 check auto-busy soft 'in use by another' --open-errno 16
 check auto-rights soft 'perf_event_' --open-errno 1
 check ptwrite-none says 0 'has no PTWRITE' --no-ptwrite -E PTRACE_PTWRITE=1
-check ptwrite says 0 'not available in this version' -E PTRACE_PTWRITE=1
+check ptwrite says 0 'control flow: Intel PT' -E PTRACE_PTWRITE=1 -E PTRACE_LOG=info
+check ptwrite-map [ -n "$(find run.dir/maps -name '*-w.ptmap')" ]
+check ptwrite-busy soft_refused 'PTRACE_PTWRITE=1: .*in use by another' --open-errno 16 -E PTRACE_PTWRITE=1
 
 # one that has just gone is waited for
 check busy-once says 0 '' --open-errno 16,0,3

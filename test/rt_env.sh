@@ -81,6 +81,9 @@ check pt-mtc refused 'PTRACE_PT_MTC' PTRACE_PT_MTC=on
 check pt-cyc refused 'PTRACE_PT_CYC' PTRACE_PT_CYC=2
 check log refused 'PTRACE_LOG' PTRACE_LOG=all
 check ptwrite refused 'PTRACE_PTWRITE=1' PTRACE_PTWRITE=1
+check ptwrite-word refused 'PTRACE_PTWRITE=yes' PTRACE_PTWRITE=yes
+check ptwrite-budget refused 'PTRACE_PTWRITE_BUDGET=0: use' PTRACE_PTWRITE_BUDGET=0
+check ptwrite-budget-word refused 'PTRACE_PTWRITE_BUDGET=any: use' PTRACE_PTWRITE_BUDGET=any
 check verify refused 'PTRACE_VERIFY=yes' PTRACE_VERIFY=yes
 check ring refused 'PTRACE_RING=1' PTRACE_RING=1
 check compress refused 'PTRACE_COMPRESS=rar' PTRACE_COMPRESS=rar

@@ -19,6 +19,7 @@ run discover test/discover.sh "$b"/ptrace-analyze
 run emit test/emit/run.sh "$b"
 run plan_sim "$b"/test/plan_sim -n 2 /bin/bash
 run plan_sim_pt "$b"/test/plan_sim -n 2 --cf=pt /bin/bash
+run plan_sim_ptw "$b"/test/plan_sim -n 2 --cf=pt --ptwrite /bin/bash
 run oracle env BUILD="$b" test/oracle/selftest.sh
 run ptsim test/ptsim.sh "$b"
 run pt_rt test/pt_rt.sh "$b"
@@ -52,6 +53,11 @@ run pt env BUILD="$b" PT_JOBS=2 test/pt.sh $(OUT=$p test/progs/build.sh --list-b
 	"$p"/thr_join "$p"/thr_tsd "$p"/proc_fork "$p"/stk_context
 run pt_real env BUILD="$b" test/pt.sh --real
 run pt_losses env BUILD="$b" PT_LOSSES=1 PT_OPTIONS='--ovf 5000' test/pt.sh "$p"/deep_recursion "$p"/libc_strings "$p"/exceptions
+# values by ptwrite, all of them, and what is not in loops
+run pt_ptwrite env BUILD="$b" PT_JOBS=2 PT_PTWRITE=all test/pt.sh "$p"/jt_dense "$p"/setjmp "$p"/computed_goto "$p"/calls_indirect \
+	"$p"/ucontext "$p"/vtables "$p"/libc_strings "$p"/rep_strings "$p"/signals "$p"/sig_longjmp "$p"/sig_frame "$p"/fault_loop \
+	"$p"/r15_branch "$p"/flags_odd "$p"/memheavy "$p"/thr_join "$p"/proc_fork
+run pt_ptwrite_some env BUILD="$b" PT_JOBS=2 PT_PTWRITE=1 test/pt.sh "$p"/exceptions "$p"/tailcall "$p"/memheavy
 run procs env BUILD="$b" PROCS_JOBS=2 test/procs.sh
 # what the processor computes for every kind of operand, against the decoder
 run operands env BUILD="$b" test/procs.sh "$p"/odd_sizes "$p"/two_operands "$p"/enter_leave "$p"/rep_strings

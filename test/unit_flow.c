@@ -15,6 +15,11 @@
  *          15 syscall
  *          17 call opaque (a fix-up)
  *          22 jmp 0
+ *          24 ptwrite eax  asked
+ *          28 je 30        asked
+ *          30 ptwrite rcx  asked
+ *          35 ptwrite eax
+ *          39 jmp 0
  */
 #include <elf.h>
 #include <stdarg.h>
@@ -36,6 +41,10 @@
 #define JE (COPY + 2)
 #define JNE (COPY + 9)
 #define JMP (COPY + 13)
+#define VAL4 (COPY + 24)
+#define VALJ (COPY + 28)
+#define VAL8 (COPY + 30)
+#define VALN (COPY + 35)
 
 static int pass, fail;
 static char dir[] = "/tmp/unit_flow.XXXXXX";
@@ -61,8 +70,10 @@ static void check(bool ok, const char *fmt, ...)
 
 /* ---- modules --------------------------------------------------------------------------------- */
 
-static const uint8_t copy_text[] = {0x85, 0xc0, 0x74, 0x03, 0x90, 0x90, 0x90, 0xff, 0xd1, 0x75, 0xf5, 0xff,
-				    0xd2, 0xff, 0xe0, 0x0f, 0x05, 0xe8, 0xea, 0x10, 0,	  0,	0xeb, 0xe8};
+static const uint8_t copy_text[] = {0x85, 0xc0, 0x74, 0x03, 0x90, 0x90, 0x90, 0xff, 0xd1, 0x75, 0xf5,
+				    0xff, 0xd2, 0xff, 0xe0, 0x0f, 0x05, 0xe8, 0xea, 0x10, 0,	0,
+				    0xeb, 0xe8, 0xf3, 0x0f, 0xae, 0xe0, 0x74, 0x00, 0xf3, 0x48, 0x0f,
+				    0xae, 0xe1, 0xf3, 0x0f, 0xae, 0xe0, 0xeb, 0xd7};
 static const uint8_t other_copy[] = {0x90, 0x90, 0x75, 0xfc, 0xff, 0xe0}; /* nop nop jne(asked) jmp *rax */
 static const uint8_t opaque_text[] = {0x90, 0x74, 0x01, 0x90, 0xc3};
 
@@ -324,6 +335,16 @@ static void ends(struct flow *f, uint64_t where, int want, const char *why, int 
 }
 #define ENDS(f, where, want, why) ends(f, where, want, why, __LINE__)
 
+static void resync_to(struct flow *f, uint32_t want, int line)
+{
+	uint32_t n = 0;
+	int rc = f->ops->resync(f, &n);
+
+	check(!rc && n == want && f->counter == want, "line %d: resync %d, counter %u, not %u", line, rc, n,
+	      want);
+}
+#define RESYNC(f, n) resync_to(f, n, __LINE__)
+
 /* ---- cases ---------------------------------------------------------------------------------------- */
 
 static void branches(void)
@@ -381,6 +402,122 @@ static void ptwrite(void)
 	f->ops->close(f);
 }
 
+static void value(struct flow *f, uint64_t where, uint64_t want, int line)
+{
+	uint64_t v = 0;
+	int rc = f->ops->value(f, where, &v);
+
+	check(!rc && v == want, "line %d: 0x%llx gave 0x%llx, not 0x%llx (%d %s)", line,
+	      (unsigned long long)where, (unsigned long long)v, (unsigned long long)want, rc,
+	      rc ? f->why : "");
+}
+#define VALUE(f, where, want) value(f, where, want, __LINE__)
+
+static void ptw(uint64_t where, uint64_t v, bool eight)
+{
+	put((struct pt_packet){.type = ppt_ptw, .payload.ptw = {.payload = v, .plc = eight, .ip = 1}});
+	ip(ppt_fup, where);
+}
+
+static void counter_ptw(uint32_t n)
+{
+	ip(ppt_tip, PTW);
+	ptw(PTW, n, false);
+	tnt("T");
+}
+
+static void handled(uint64_t where)
+{
+	ip(ppt_fup, where);
+	ip(ppt_tip_pgd, 0);
+	ip(ppt_tip_pge, OPAQUE);
+	tnt("N");
+	ip(ppt_tip, COPY + 15);
+	ip(ppt_tip_pgd, 0);
+	ip(ppt_tip_pge, where);
+}
+
+/* values of ptwrites, by their place */
+static void values(void)
+{
+	struct flow *f;
+	uint64_t v;
+
+	begin(RUN_PT_PTWRITE);
+	psb(VAL4, 0);
+	ptw(VAL4, 5, false);
+	tnt("T"); /* to a ptwrite at once */
+	ptw(VAL8, 0x1122334455667788, true);
+	ptw(VALN, 6, false);
+	lap(true, false);
+	counter_ptw(1);
+	ip(ppt_tip, VAL4);
+	handled(VAL4); /* interrupted before a value, between two, and behind */
+	ptw(VAL4, 7, false);
+	tnt("N");
+	handled(VAL8);
+	ptw(VAL8, 8, true);
+	handled(VALN);
+	ptw(VALN, 9, false);
+	lap(true, true);
+	f = opened();
+	check(!f->ops->stops(f, VALJ), "interrupted before a value");
+	VALUE(f, VAL4, 5);
+	WENT(f, VALJ, VAL8);
+	VALUE(f, VAL8, 0x1122334455667788);
+	WENT(f, JE, COPY + 7);
+	WENT(f, JNE, COPY + 11);
+	WENT(f, JMP, VAL4);
+	check(f->ops->stops(f, VAL4), "not interrupted before the first value");
+	check(!f->ops->stops(f, VAL8), "interrupted behind a value that is not asked for yet");
+	VALUE(f, VAL4, 7);
+	check(f->counter == 1, "counter %u", f->counter);
+	WENT(f, VALJ, VAL8);
+	check(!f->ops->stops(f, VALN), "interrupted behind the second value before it");
+	check(f->ops->stops(f, VAL8), "not interrupted before the second value");
+	VALUE(f, VAL8, 8);
+	check(f->ops->stops(f, VALN), "not interrupted behind the second value");
+	WENT(f, JE, COPY + 7);
+	f->ops->close(f);
+
+	/* the wrong question; a loss */
+	begin(RUN_PT_PTWRITE);
+	psb(VAL4, 0);
+	ptw(VAL4, 5, false);
+	tnt("T");
+	ptw(VAL8, 6, true);
+	lap(true, false);
+	counter_ptw(1);
+	ip(ppt_tip, VAL4);
+	ptw(VAL4, 7, false);
+	put((struct pt_packet){.type = ppt_ovf});
+	ip(ppt_fup, VALN);
+	lap(true, false);
+	counter_ptw(2);
+	ip(ppt_tip, VAL4);
+	tnt("T"); /* a value is missing, and nothing tells */
+	ptw(VAL8, 10, true);
+	lap(true, false);
+	counter_ptw(3);
+	ip(ppt_tip, VAL4);
+	ptw(VAL4, 11, false);
+	f = opened();
+	check(f->ops->value(f, VAL8, &v) == FLOW_LOST && strstr(f->why, "the walk is at 0x2000001e"), "%s",
+	      f->why);
+	RESYNC(f, 1);
+	WENT(f, JMP, VAL4);
+	VALUE(f, VAL4, 7);
+	ENDS(f, VALJ, FLOW_LOST, "OVF");
+	RESYNC(f, 2);
+	WENT(f, JMP, VAL4);
+	check(f->ops->value(f, VAL4, &v) == FLOW_LOST && strstr(f->why, "the processor was at 0x2000001c"),
+	      "%s", f->why);
+	RESYNC(f, 3);
+	WENT(f, JMP, VAL4);
+	ENDS(f, VAL4, FLOW_LOST, "the walk is at"); /* it is no jump */
+	f->ops->close(f);
+}
+
 static void signals(void)
 {
 	struct flow *f;
@@ -428,16 +565,6 @@ static void signals(void)
 	WENT(f, JNE, COPY + 11);
 	f->ops->close(f);
 }
-
-static void resync_to(struct flow *f, uint32_t want, int line)
-{
-	uint32_t n = 0;
-	int rc = f->ops->resync(f, &n);
-
-	check(!rc && n == want && f->counter == want, "line %d: resync %d, counter %u, not %u", line, rc, n,
-	      want);
-}
-#define RESYNC(f, n) resync_to(f, n, __LINE__)
 
 static void losses(void)
 {
@@ -608,8 +735,9 @@ static void files(void)
 
 int main(void)
 {
-	static const struct sem_op op[] = {
-		{.op = SEM_JCC_FLOW, .a = 2}, {.op = SEM_JCC_FLOW, .a = 9}, {.op = SEM_FLOW, .a = 13}};
+	static const struct sem_op op[] = {{.op = SEM_JCC_FLOW, .a = 2},  {.op = SEM_JCC_FLOW, .a = 9},
+					   {.op = SEM_FLOW, .a = 13},	  {.op = SEM_PTW, .w = 4, .a = 24},
+					   {.op = SEM_JCC_FLOW, .a = 28}, {.op = SEM_PTWSX, .w = 8, .a = 30}};
 	static const struct sem_op other_op[] = {{.op = SEM_JCC_FLOW, .a = 2}};
 	static const struct map_fixup fix[] = {{18, MAP_FIX_MOD32}};
 	static const struct map_patch patch[] = {{0x1000, MAP_PATCH_JMP, 0}};
@@ -629,6 +757,7 @@ int main(void)
 	text_put("02", runtime_code);
 	text_put("03", other_code);
 	map_put(&maps[0], copy_text, sizeof(copy_text), op, NELEM(op), fix, 1, patch, 1);
+	((struct map_head *)maps[0].head)->flags = MAP_F_PT | MAP_F_PTW;
 	map_put(&maps[1], other_copy, sizeof(other_copy), other_op, 1, NULL, 0, NULL, 0);
 	mods[0] = mod(0, 1, 1, BIAS, COPY, &maps[0]);
 	mods[1] = mod(1, 2, 2, RT, 0, NULL);
@@ -641,6 +770,7 @@ int main(void)
 	proc.nmod = 2;
 	branches();
 	ptwrite();
+	values();
 	signals();
 	losses();
 	replaced();

@@ -84,6 +84,14 @@ static bool stops(struct flow *f, uint64_t ip)
 	return false;
 }
 
+static int value(struct flow *f, uint64_t ip, uint64_t *v)
+{
+	(void)f;
+	(void)ip;
+	(void)v;
+	return FLOW_END; /* a list of places has none */
+}
+
 static int resync(struct flow *f, uint32_t *counter)
 {
 	(void)f;
@@ -134,7 +142,7 @@ static void list_close(struct flow *f)
 
 struct flow *flow_list(const uint64_t *ip, size_t n)
 {
-	static const struct flow_ops ops = {branch, stops, resync, module, list_close};
+	static const struct flow_ops ops = {branch, value, stops, resync, module, list_close};
 	struct list *l = xcalloc(1, sizeof(*l));
 
 	l->f.ops = &ops;
