@@ -20,7 +20,7 @@
 
 #include <stdint.h>
 
-#define RUN_VERSION 8
+#define RUN_VERSION 9
 
 /* ---- stream: marks -------------------------------------------------------------------
  *

@@ -11,6 +11,7 @@
 #ifndef PTRACE_RUN_REC_H
 #define PTRACE_RUN_REC_H
 
+#include <cpuid.h>
 #include <stdint.h>
 
 enum rec_kind {
@@ -20,6 +21,7 @@ enum rec_kind {
 	REC_SIGNAL, /* struct rec_signal: a handler is entered */
 	REC_XSTATE, /* struct rec_xstate: behind the first record; not where the processor has no XSAVE */
 	REC_END, /* struct rec_end: the last one. A stream without one was cut: its process was killed */
+	REC_CPU, /* struct rec_cpu: behind the first record */
 };
 
 static inline uint64_t rec_padded(uint64_t n)
@@ -39,7 +41,7 @@ struct rec_call {
 	int64_t ret; /* rax */
 	uint64_t rip; /* original address of the next instruction */
 	uint64_t arg[6]; /* rdi rsi rdx r10 r8 r9: the replay's are the same, or it has gone wrong */
-	uint64_t tsc;
+	uint64_t before, tsc; /* TSC, before and after */
 };
 struct rec_out {
 	uint64_t addr, len;
@@ -50,6 +52,16 @@ struct rec_file {
 	struct rec_head head;
 	uint64_t dev, ino, size; /* stat(2) */
 	int64_t mtime_sec, mtime_nsec;
+};
+
+/* What the program found the processor to be, before the start mostly (ifunc resolvers): one that replays it has all of
+ * that, and the same state components. */
+#define REC_CPU_WORDS 10
+#define REC_CPU_7_EDX 0x03c0413cu /* its instructions; the others are for the kernel */
+struct rec_cpu {
+	struct rec_head head;
+	uint64_t xcr0; /* XGETBV(0), 0 without XSAVE */
+	uint32_t has[REC_CPU_WORDS]; /* CPUID's bits of features, by rec_cpu_get() */
 };
 
 /* what: tcb.what (run.h) */
@@ -73,6 +85,31 @@ struct rec_signal {
 	uint32_t signo, when; /* enum rec_when */
 	uint8_t info[128]; /* siginfo_t */
 };
+
+/* SDM Vol. 2, CPUID: leaves 1, 7.0, 7.1, 0DH.1 and 80000001H */
+static inline void rec_cpu_get(struct rec_cpu *c)
+{
+	uint32_t a, b, cx, d, lo, hi, max = __get_cpuid_max(0, 0);
+
+	__cpuid(1, a, b, cx, d);
+	c->has[0] = cx & ~(1u << 31); /* under a hypervisor */
+	c->has[1] = d;
+	c->xcr0 = 0;
+	if (cx & bit_OSXSAVE) {
+		__asm__ volatile("xgetbv" : "=a"(lo), "=d"(hi) : "c"(0));
+		c->xcr0 = (uint64_t)hi << 32 | lo;
+	}
+	c->has[2] = c->has[3] = c->has[4] = c->has[5] = c->has[6] = c->has[7] = 0;
+	if (max >= 7) {
+		__cpuid_count(7, 0, a, c->has[2], c->has[3], c->has[4]);
+		c->has[4] &= REC_CPU_7_EDX;
+		if (a >= 1)
+			__cpuid_count(7, 1, c->has[5], b, cx, c->has[6]);
+	}
+	if (max >= 0xd)
+		__cpuid_count(0xd, 1, c->has[7], b, cx, d);
+	__cpuid(0x80000001, a, b, c->has[8], c->has[9]);
+}
 
 /* x87, SSE and AVX state at the start: values that nobody may rely on, but a program can see which registers are in use
  * (XSAVEC, XGETBV(1)). An area as XSAVE writes it, with these components (SDM Vol. 1, 13.4). */

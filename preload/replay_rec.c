@@ -102,6 +102,8 @@ static bool record_ok(struct rec_stream *r, const struct rec_head *h)
 		return h->size == sizeof(struct rec_signal) && ((const struct rec_signal *)h)->signo - 1 < 64;
 	case REC_XSTATE:
 		return h->size == sizeof(struct rec_xstate);
+	case REC_CPU:
+		return h->size == sizeof(struct rec_cpu);
 	case REC_END:
 		return h->size == sizeof(struct rec_end);
 	default:
@@ -138,6 +140,26 @@ static int file_changed(const struct rec_file *f, struct ptrace_error *e)
 	return 0;
 }
 
+/* An instruction that is not there ends the replay somewhere; another size of state would be stored over something. */
+static int other_cpu(const struct rec_cpu *was, struct ptrace_error *e)
+{
+	struct rec_cpu is;
+
+	rec_cpu_get(&is);
+	for (int i = 0; i < REC_CPU_WORDS; i++)
+		if (was->has[i] & ~is.has[i])
+			return err_set(e, PTRACE_BAD,
+				       "this processor has not all that the program was recorded on (CPUID: "
+				       "%#x, word %d)",
+				       was->has[i] & ~is.has[i], i);
+	if (was->xcr0 != is.xcr0)
+		return err_set(e, PTRACE_BAD,
+			       "this processor has other state components than the program was recorded on "
+			       "(XCR0: %#llx, not %#llx)",
+			       (ull)is.xcr0, (ull)was->xcr0);
+	return 0;
+}
+
 static int check(struct rec_stream *r, const uint8_t *b, uint64_t size, const char *path,
 		 struct ptrace_error *e)
 {
@@ -155,6 +177,8 @@ static int check(struct rec_stream *r, const uint8_t *b, uint64_t size, const ch
 				"%s: the record at byte %llu of the stream (kind %u, %u bytes) is damaged",
 				path, (ull)r->size, h->kind, h->size);
 		if (h->kind == REC_FILE && file_changed((const void *)h, e))
+			return -1;
+		if (h->kind == REC_CPU && other_cpu((const void *)h, e))
 			return -1;
 		r->size += h->size;
 		how_it_ends(r, h);

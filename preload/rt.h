@@ -70,6 +70,7 @@ struct rt_tcb {
 			struct sys_before before; /* recording: of the call under way */
 			uint64_t lp0; /* log pointer at entry of the last slow system call */
 			uint32_t at_once; /* recording: a signal was due when a handler returned */
+			uint64_t called; /* recording: TSC at entry of the system call under way */
 			struct rt_sigview *sig; /* [65]; a vfork child has a copy, as the kernel has */
 			struct rt_sigview *sig_own; /* in its private memory, as are: */
 			struct rt_frames *frames; /* NULL: no signal yet */
@@ -418,6 +419,7 @@ int rt_replay_before(struct rt_tcb *t);
 long rt_answer(struct rt_tcb *t);
 void rt_replay_after(struct rt_tcb *t, long r);
 void rt_replay_mask(uint64_t *mask);
+uint64_t rt_now(void); /* TSC; in a replay, of the recording */
 /* a signal that comes there, if one does; mask: that is about to be in force */
 void rt_replay_signal(struct rt_tcb *t, uint32_t when, uint64_t *mask);
 void rt_replay_diverged(const char *what, uint64_t rip);

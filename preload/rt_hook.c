@@ -47,7 +47,7 @@ void rt_result(const struct rt_tcb *t, uint64_t *gpr, uint64_t r)
 static void stamp(struct rt_tcb *t)
 {
 	if (t->stamp)
-		rt_event(t, RUN_EV_TIME, rt_tsc());
+		rt_event(t, RUN_EV_TIME, rt_now());
 }
 
 static int finish(struct rt_tcb *t, long r)

@@ -42,8 +42,14 @@ void rt_record_end(struct rt_tcb *t, uint32_t why, uint32_t value, uint64_t rip)
 
 static void put_call(struct rt_tcb *t, long r, int n)
 {
-	struct rec_call c = {
-		{REC_CALL, sizeof(c)}, (uint32_t)t->sv.nr, (uint32_t)n, r, t->t.target, {0}, rt_tsc()};
+	struct rec_call c = {{REC_CALL, sizeof(c)},
+			     (uint32_t)t->sv.nr,
+			     (uint32_t)n,
+			     r,
+			     t->t.target,
+			     {0},
+			     t->called,
+			     rt_tsc()};
 
 	rt_args(t, c.arg);
 	for (int i = 0; i < n; i++)
@@ -86,6 +92,20 @@ static bool put_file(struct rt_tcb *t, int fd)
 	return true;
 }
 
+/* Pages that the kernel takes when it likes (MADV_FREE) it takes at once. What is dropped of a file comes from there again,
+ * which the replay does not have: false */
+static bool can_drop(const struct rt_tcb *t, long r)
+{
+	const uint64_t *g = t->sv.gpr;
+
+	if (rt_err(r) || (g[RDX] != MADV_DONTNEED && g[RDX] != 8 /* MADV_FREE */ &&
+			  g[RDX] != 24 /* MADV_DONTNEED_LOCKED */))
+		return true;
+	if (g[RDX] == 8)
+		rt_sc(__NR_madvise, g[RDI], g[RSI], MADV_DONTNEED);
+	return !rt_mod_at(g[RDI]);
+}
+
 /* Memory that others can write to is not the program's own any more. */
 static bool can_map(struct rt_tcb *t, long r)
 {
@@ -99,6 +119,24 @@ static bool can_map(struct rt_tcb *t, long r)
 	if (shared && (g[RDX] & PROT_WRITE))
 		return false;
 	return put_file(t, (int)g[R8]);
+}
+
+/* a change of the address space that the replay makes, too */
+static bool can_repeat(struct rt_tcb *t, long r)
+{
+	switch (t->sv.nr) {
+	case __NR_mmap:
+		return can_map(t, r);
+	case __NR_madvise:
+		return can_drop(t, r);
+	case __NR_munmap:
+	case __NR_mremap:
+	case __NR_mprotect:
+	case __NR_pkey_mprotect:
+	case __NR_brk:
+		return true;
+	}
+	return rt_err(r); /* shmdt, remap_file_pages, process_madvise */
 }
 
 /* ---- calls ---- */
@@ -166,6 +204,7 @@ int rt_record_before(struct rt_tcb *t)
 	uint64_t arg[6];
 
 	t->t.lp = t->lp0 = t->th.rec;
+	t->called = rt_tsc();
 	if (makes_another(t->sv.nr) || interrupts(t))
 		return rt_switch_here(t, t->t.target - 2);
 	rt_args(t, arg);
@@ -185,7 +224,7 @@ int rt_record_call(struct rt_tcb *t, long r)
 
 	rt_args(t, arg);
 	class = rt_sysout((long)t->sv.nr, arg, r, &t->before, out, RT_SYSOUT_MAX, &n);
-	if (class == OUT_STOP || (t->sv.nr == __NR_mmap && !can_map(t, r)))
+	if (class == OUT_STOP || (class == OUT_MAP && !can_repeat(t, r)))
 		return rt_switch_here(t, t->t.target);
 	put_call(t, r, n);
 	t->sv.gpr[R15] = t->t.lp = t->th.rec;
@@ -433,12 +472,16 @@ static void put_xstate(struct rt_tcb *t)
 	put(t, &s.x, sizeof(s.x));
 }
 
-/* the first records: where the break is, vector registers */
+/* the first records: where the break is, the processor, vector registers */
 void rt_record_start(struct rt_tcb *t)
 {
-	struct rec_call c = {{REC_CALL, sizeof(c)}, __NR_brk, 0, rt_sc(__NR_brk, 0), 0, {0}, rt_tsc()};
+	struct rec_call c = {
+		{REC_CALL, sizeof(c)}, __NR_brk, 0, rt_sc(__NR_brk, 0), 0, {0}, rt_tsc(), rt_tsc()};
+	struct rec_cpu cpu = {.head = {REC_CPU, sizeof(cpu)}};
 
 	t->th.rec = t->t.lp;
 	put(t, &c, sizeof(c));
+	rec_cpu_get(&cpu);
+	put(t, &cpu, sizeof(cpu));
 	put_xstate(t);
 }

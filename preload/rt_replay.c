@@ -16,6 +16,7 @@ static const struct rec_file *mapped; /* what it maps, or NULL */
 static uint64_t brk_end; /* page behind the break */
 static uint64_t unmask; /* the mask that the frame of a signal must show, while it is on its way */
 static bool unmasking;
+static uint64_t then, since; /* the time that the recording had last, and the TSC when it was taken over */
 
 static void __attribute__((noreturn)) leave(int status)
 {
@@ -65,6 +66,29 @@ static const struct rec_head *next(void)
 			rt_sc(__NR_kill, rt_getpid(), 9);
 	cursor += h->size;
 	return h;
+}
+
+/* ---- time ---- */
+
+static void set_time(uint64_t tsc)
+{
+	then = tsc;
+	since = rt_tsc();
+}
+
+#define SLOWER 4 /* than the program, about */
+
+/* Between calls it passes by the clock, up to the next call's beginning. */
+uint64_t rt_now(void)
+{
+	const struct rec_call *c = (const void *)(rt.how == RT_REPLAY ? peek() : NULL);
+	uint64_t now_at = then + (rt_tsc() - since) / SLOWER;
+
+	if (rt.how != RT_REPLAY)
+		return rt_tsc();
+	if (!c || c->head.kind != REC_CALL || c->before < then)
+		return then;
+	return now_at < c->before ? now_at : c->before;
 }
 
 /* ---- signals ---- */
@@ -178,6 +202,7 @@ int rt_replay_before(struct rt_tcb *t)
 		differs("another system call", t->t.target, t->sv.nr, now->nr);
 	if (now->rip != t->t.target)
 		differs("a system call elsewhere", t->t.target, t->t.target, now->rip);
+	set_time(now->before);
 	rt_args(t, arg);
 	for (int i = 0; now->nr < sizeof(nargs) - 1 && i < nargs[now->nr] - '0'; i++)
 		if (now->arg[i] != arg[i])
@@ -190,7 +215,7 @@ int rt_replay_before(struct rt_tcb *t)
 static void check_at(long r, uint64_t want)
 {
 	if ((uint64_t)r != want)
-		rt_replay_diverged("there is no room for a mapping", now->rip);
+		differs("the result of a call for memory", now->rip, (uint64_t)r, want);
 }
 
 static void do_brk(uint64_t to)
@@ -209,10 +234,11 @@ static void do_brk(uint64_t to)
 static void do_map(struct rt_tcb *t, const struct rec_file *f)
 {
 	const uint64_t *g = t->sv.gpr;
-	uint64_t flags = (g[R10] & ~15ull) | MAP_PRIVATE | MAP_FIXED;
+	uint64_t flags = (g[R10] & ~(MAP_HUGETLB | MAP_LOCKED | MAP_POPULATE)) | MAP_FIXED;
 	long fd = -1, r;
 
 	if (f) {
+		flags = (flags & ~15ull) | MAP_PRIVATE;
 		fd = rt_open((const char *)(f + 1), O_RDONLY, 0);
 		if (rt_err(fd))
 			rt_replay_diverged("a file that was mapped is gone", now->rip);
@@ -236,6 +262,14 @@ static void do_mask(struct rt_tcb *t)
 	t->sv.mask = g[RDI] == 0 ? t->sv.mask | set : g[RDI] == 1 ? t->sv.mask & ~set : set;
 }
 
+static void same_result(struct rt_tcb *t, uint64_t nr)
+{
+	long r = rt_call(t->sv.gpr, nr);
+
+	if (r != now->ret)
+		differs("the result of a call for memory", now->rip, (uint64_t)r, (uint64_t)now->ret);
+}
+
 static void memory_call(struct rt_tcb *t)
 {
 	const uint64_t *g = t->sv.gpr;
@@ -252,11 +286,21 @@ static void memory_call(struct rt_tcb *t)
 		break;
 	case __NR_munmap:
 	case __NR_mprotect:
-	case __NR_pkey_mprotect:
-	case __NR_madvise:
 	case __NR_sigaltstack:
+		same_result(t, t->sv.nr);
+		break;
+	case __NR_pkey_mprotect:
+		same_result(t, __NR_mprotect);
+		break;
+	case __NR_madvise: /* other advice changes no contents */
+		if (g[RDX] == MADV_DONTNEED || g[RDX] == 8 || g[RDX] == 24) /* _FREE, _DONTNEED_LOCKED */
+			check_at(rt_sc(__NR_madvise, g[RDI], g[RSI], MADV_DONTNEED), 0);
+		else if (g[RDX] == 9 || g[RDX] == 102 || g[RDX] == 103) /* _REMOVE, guard pages */
+			same_result(t, t->sv.nr);
+		break;
 	case __NR_arch_prctl:
-		rt_call(g, t->sv.nr == __NR_pkey_mprotect ? __NR_mprotect : t->sv.nr);
+		if (g[RDI] == 0x1002) /* ARCH_SET_FS */
+			same_result(t, t->sv.nr);
 		break;
 	case __NR_rt_sigprocmask:
 		do_mask(t);
@@ -282,6 +326,7 @@ long rt_answer(struct rt_tcb *t)
 			rt_replay_diverged("a system call's memory is not there", now->rip);
 		p += sizeof(*o) + rec_padded(o->len);
 	}
+	set_time(now->tsc);
 	return now->ret;
 }
 
@@ -304,6 +349,16 @@ const struct rec_nondet *rt_replay_nondet(struct rt_tcb *t, uint32_t what)
 
 /* ---- the start ---- */
 
+/* Only the runtime's system calls are made from here on. Those of code that it has not relocated come back as SIGSYS
+ * (kernel, Documentation/admin-guide/syscall-user-dispatch.rst, Linux 5.11), so that nothing that the program does reaches
+ * the world. What the runtime executes is no matter of that. */
+static void only_ours(const struct replay_info *info)
+{
+	static uint8_t block = 1; /* SYSCALL_DISPATCH_FILTER_BLOCK */
+
+	rt_sc(__NR_prctl, 59 /* PR_SET_SYSCALL_USER_DISPATCH */, 1, info->lo, info->hi - info->lo, &block);
+}
+
 /* what follows uses none of these registers */
 static void vector_state(const struct rec_xstate *x)
 {
@@ -317,6 +372,7 @@ bool rt_replay_init(const struct replay_info *info)
 {
 	uint64_t regs[17], all = ~0ull;
 	const struct rec_call *first;
+	const struct rec_head *h;
 	const struct rec_xstate *x = NULL;
 
 	rt_sc(__NR_rt_sigprocmask, 2, &all, 0, 8);
@@ -330,8 +386,10 @@ bool rt_replay_init(const struct replay_info *info)
 	first = (const void *)next();
 	if (first->head.kind != REC_CALL || first->nr != __NR_brk || first->rip)
 		rt_replay_diverged("no recording", 0);
-	if (peek() && peek()->kind == REC_XSTATE)
-		x = (const void *)next();
+	for (; (h = peek()) && (h->kind == REC_XSTATE || h->kind == REC_CPU); next())
+		if (h->kind == REC_XSTATE)
+			x = (const void *)h;
+	set_time(info->start->tsc);
 	brk_end = (first->ret + RT_PAGE - 1) & ~(RT_PAGE - 1);
 	memcpy(regs, info->start->gpr, sizeof(info->start->gpr));
 	regs[16] = info->start->rip;
@@ -346,6 +404,8 @@ bool rt_replay_init(const struct replay_info *info)
 	rt_out.rip = regs[16];
 	rt_out.flags = 0x4400; /* ZF, PF: rt_ctor */
 	rt_out.mask = 0;
+	rt.main->stamp = 1;
+	only_ours(info);
 	if (x)
 		vector_state(x);
 	return true;

@@ -243,7 +243,7 @@ bool rt_chunk_take(struct rt_tcb *t, uint64_t first)
 	if (first && (fresh || (!d->start && first < GROWN)))
 		populate(c, d->start); /* this thread writes a lot */
 	d->bytes = d->ncut = d->key = 0;
-	d->tsc_open = rt_tsc();
+	d->tsc_open = rt_now();
 	t->th.copied = 0;
 	t->chunk = (uint64_t)ring_chunk(rt.ring, c) + d->start;
 	t->t.lp = t->chunk;
@@ -269,7 +269,7 @@ void rt_chunk_give(struct rt_tcb *t, uint32_t kind)
 	d->kind = kind;
 	d->tid = t->th.tid;
 	d->bytes = (uint32_t)(t->t.lp - t->chunk);
-	d->tsc_close = rt_tsc();
+	d->tsc_close = rt_now();
 	ring_push_full(rt.ring, c);
 	__atomic_store_n(&t->th.chunk, RING_NONE, __ATOMIC_RELEASE);
 	rt_ring_kick();

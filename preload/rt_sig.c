@@ -17,6 +17,7 @@
 #include "rt.h"
 
 #define SIGTRAP 5
+#define SIGSYS 31
 #define SA_NODEFER 0x40000000u
 #define SA_RESETHAND 0x80000000u
 #define SA_RESTORER 0x04000000u
@@ -285,6 +286,8 @@ struct rt_go rt_signal(int sig, const int *info, uint64_t *uc)
 	uint64_t trap = unexpected(sig, info, uc[MC_RIP]);
 	struct rt_tcb *t = tcb_now();
 
+	if (rt.how == RT_REPLAY && sig == SIGSYS && info[2] == 2 /* SYS_USER_DISPATCH */)
+		rt_replay_diverged("code that is not traced makes a system call", uc[MC_RIP]);
 	if (rt_halted(t, sig, info, uc))
 		return (struct rt_go){0, 0};
 	if (trap) {

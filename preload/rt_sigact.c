@@ -8,6 +8,7 @@
 #include "rt.h"
 
 #define SIGTRAP 5
+#define SIGSYS 31
 #define SA_SIGINFO 4u
 #define SA_RESTART 0x10000000u
 #define SA_RESTORER 0x04000000u
@@ -20,7 +21,8 @@ bool rt_sig_fault(int sig)
 /* The kernel has our handler although the program has that: SIG_DFL or SIG_IGN */
 bool rt_sig_always(int sig, uint64_t handler)
 {
-	return sig == SIGTRAP || (rt.how != RT_FULL && rt_sig_fault(sig) && !handler);
+	return sig == SIGTRAP || (rt.how == RT_REPLAY && sig == SIGSYS) ||
+	       (rt.how != RT_FULL && rt_sig_fault(sig) && !handler);
 }
 
 long rt_ksig(int sig, const struct rt_ksig *act, struct rt_ksig *old)

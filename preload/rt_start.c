@@ -223,7 +223,7 @@ int rt_start_write(const uint64_t *regs, uint64_t rflags)
 	cpu_state(s);
 	rt.stack_lo = s->stack_lo = l.stack_lo;
 	rt.stack_hi = s->stack_hi = l.stack_hi;
-	s->tsc = rt_tsc();
+	s->tsc = rt_now();
 	for (uint32_t i = 0; i < l.n; i++) {
 		if (!(l.r[i].prot & RUN_REGION_DUMPED))
 			continue;

@@ -24,7 +24,7 @@ run() { # CF PAD PROGRAM ARGS...: traced, output in $tmp/CF.*
 	rm -rf "$tmp/run"
 	timeout 120 setarch -R env -i PATH="$PATH" HOME="$tmp" XDG_CACHE_HOME="$XDG_CACHE_HOME" LC_ALL=C.UTF-8 \
 		PTRACE_DIR="$tmp/run" PTRACE_ANALYZE="$build/ptrace-analyze" PTRACE_RING=4 \
-		PTRACE_CF="$cf" P="$pad" LD_PRELOAD="$build/libptrace_rt.so" "$@" \
+		PTRACE_CF="$cf" P="$pad" PTRACE_COMPRESS="${compress:-lz4}" LD_PRELOAD="$build/libptrace_rt.so" "$@" \
 		< "${in:-/dev/null}" > "$tmp/$cf.out" 2> "$tmp/err"
 	echo $? > "$tmp/$cf.status"
 	grep -v '^ptrace: analysing' "$tmp/err" > "$tmp/$cf.err"
@@ -146,7 +146,7 @@ for p in dlopen fault_loop sig_longjmp sig_flags sig_frame sig_nested fork_exec 
 	verified "$progs/$p"
 done
 prog=$build/test/replay_prog
-for p in several returns; do
+for p in several returns dropped; do
 	same "$prog" $p
 done
 for p in ticks late; do
@@ -202,6 +202,19 @@ check() { # NAME STATUS TEXT: of a decode
 		bad "$1" "status $s, not $2, or no \"$3\": $(head -3 "$tmp/decode.err" | tr '\n' ' ')"
 	fi
 }
+# The times are those of the recording: what a shell's child did comes before what the shell did last.
+run replay xx sh -c '/bin/true; exit 0'
+decode --merge=time -s -f text -o "$tmp/merged" "$tmp/replay.run"
+decode --list "$tmp/replay.run" > "$tmp/list"
+true=$(sed -n '/\/true/,$s/.*thread \([0-9]*\):.*/\1/p' "$tmp/list" | head -1)
+if [ -n "$true" ] && grep -q "^$true " "$tmp/merged" && [ "$(tail -1 "$tmp/merged" | cut -d' ' -f1)" != "$true" ]; then
+	ok
+else
+	bad times "the child is thread '$true', the last record $(tail -1 "$tmp/merged") $(head -3 "$tmp/decode.err")"
+fi
+run replay xx "$prog" hidden
+check hidden 1 'code that is not traced makes a system call'
+run replay xx gzip -nc "$tmp/text"
 log=$(echo "$tmp"/replay.run/proc-*.0/thread-*.log)
 cp "$log" "$tmp/log"
 PTRACE_REPLAY=/nonexistent check no_tool 1 'cannot execute /nonexistent'
@@ -217,6 +230,29 @@ cp "$(command -v gzip)" "$tmp/prog"
 run replay xx "$tmp/prog" -nc "$tmp/text"
 cp "$(command -v sort)" "$tmp/prog"
 check changed 1 'another file than when it was recorded'
+
+# another processor: one feature (CPUID 7.1 EAX, bit 31) that this one has not; the chunk's checksum is made right
+compress=none run replay xx /bin/true
+if python3 - "$tmp"/replay.run/proc-*.0/thread-*.log << 'PY'
+import ctypes, struct, sys
+with open(sys.argv[1], "r+b") as f:
+    b = bytearray(f.read())
+    at = 72
+    while struct.unpack_from("<I", b, at)[0] != 7:  # REC_CPU
+        at += struct.unpack_from("<I", b, at + 4)[0]
+    b[at + 16 + 4 * 5 + 3] |= 0x80
+    h = ctypes.CDLL("libxxhash.so.0").XXH3_64bits
+    h.restype = ctypes.c_uint64
+    size = struct.unpack_from("<I", b, 36)[0]
+    struct.pack_into("<Q", b, 56, h(bytes(b[72:72 + size]), ctypes.c_size_t(size)))
+    f.seek(0)
+    f.write(b)
+PY
+then
+	check processor 1 'this processor has not all'
+else
+	bad processor 'the recording could not be changed'
+fi
 
 if "$build/ptrace-record" -q --cf replay -o "$tmp/record.run" -- /bin/true &&
 	grep -q '"cf": "replay"' "$tmp"/record.run/proc-*/proc.json; then

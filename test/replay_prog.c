@@ -5,6 +5,7 @@
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/time.h>
 #include <time.h>
 #include <unistd.h>
@@ -81,6 +82,34 @@ static void ticks(int late)
 	n = 0;
 }
 
+/* a system call that no recording sees: mov $39,%eax; syscall; ret */
+static void hidden(void)
+{
+	static const unsigned char code[] = {0xb8, 39, 0, 0, 0, 0x0f, 0x05, 0xc3};
+	void *p = mmap(NULL, 4096, PROT_READ | PROT_WRITE | PROT_EXEC, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+	memcpy(p, code, sizeof(code));
+	n = ((int (*)(void))p)() == getpid();
+}
+
+/* contents that go: at once, or when the kernel likes */
+static void dropped(void)
+{
+	int how[] = {MADV_DONTNEED, 8 /* MADV_FREE */, MADV_HUGEPAGE, MADV_DONTNEED};
+	int flags[] = {MAP_PRIVATE, MAP_PRIVATE, MAP_PRIVATE, MAP_SHARED};
+
+	for (int i = 0; i < 4; i++) {
+		unsigned char *p = mmap(NULL, 65536, PROT_READ | PROT_WRITE, flags[i] | MAP_ANONYMOUS, -1, 0);
+
+		memset(p, 1, 65536);
+		madvise(p, 32768, how[i]);
+		order[i] = 0;
+		for (int k = 0; k < 65536; k++)
+			order[i] += i == 1 && k < 32768 ? 0 : p[k];
+		munmap(p, 65536);
+	}
+}
+
 int main(int argc, char **argv)
 {
 	const char *what = argc > 1 ? argv[1] : "";
@@ -96,6 +125,10 @@ int main(int argc, char **argv)
 		returns();
 	else if (!strcmp(what, "ticks") || !strcmp(what, "late"))
 		ticks(!strcmp(what, "late"));
+	else if (!strcmp(what, "hidden"))
+		hidden();
+	else if (!strcmp(what, "dropped"))
+		dropped();
 	for (int i = 0; i < 1000; i++)
 		x += i;
 	if (!strcmp(what, "fault"))
