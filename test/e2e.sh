@@ -18,6 +18,7 @@
 # E2E_SHOW_OPAQUE=N lists the heaviest opaque pages.
 # Exit status: 0 all passed, 1 some failed, 2 something needed is missing.
 set -u
+export PTRACE_CF="${PTRACE_CF:-soft}" # what the copies log is compared: a replay runs in the same ones
 . "$(dirname "$0")/jobs.sh"
 build=$(realpath -m "${BUILD:-build}")
 oracle=$build/test/oracle

@@ -48,7 +48,7 @@ pt() { # DIR CMD...
 	d=$1
 	shift
 	# shellcheck disable=SC2086 # options
-	timeout -k 5 "${PT_TIMEOUT:-300}" "$ptsim" --kernel -v -E LD_PRELOAD="$rt" -E PTRACE_CF=auto -E PTRACE_DIR="$d/run.test" \
+	timeout -k 5 "${PT_TIMEOUT:-300}" "$ptsim" --kernel -v -E LD_PRELOAD="$rt" -E PTRACE_CF=full -E PTRACE_DIR="$d/run.test" \
 		${ptw:+$ptw=1} ${PT_OPTIONS:-} -- "$@" >"$d/pt.out" 2>"$d/pt.err" </dev/null
 }
 
