@@ -35,6 +35,7 @@ mkdir -p "$work" || exit 2
 # Cached maps know the format's version, not that the analyzer changed.
 XDG_CACHE_HOME=${E2E_MAPS:-$build/cache/$(cksum < "$build/ptrace-analyze" | tr ' ' '-')}
 export XDG_CACHE_HOME
+mkdir -p "$XDG_CACHE_HOME" # the runtime makes one level only, and without it an executed image begins a run of its own
 [ -n "${E2E_KEEP:-}" ] || trap 'rm -rf "$work"' EXIT
 
 # What a program of ours says in its first lines.

@@ -31,6 +31,7 @@ done
 # Cached maps know the format's version, not that the analyzer changed.
 XDG_CACHE_HOME=${PROCS_MAPS:-$build/cache/$(cksum < "$build/ptrace-analyze" | tr ' ' '-')}
 export XDG_CACHE_HOME PTRACE_ANALYZE="$build/ptrace-analyze"
+mkdir -p "$XDG_CACHE_HOME"
 
 field() { # FIELD PROG: what the source says in its first lines
 	base=$(basename "$2"); base=${base%%.*}
