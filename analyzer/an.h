@@ -54,7 +54,8 @@ struct an_insn {
  * two overlap in memory. */
 enum {
 	AN_I_NORETURN = 1, /* call that does not come back (falls into another function, or padding) */
-	AN_I_SETJMP = 2 /* call of a returns-twice function */
+	AN_I_SETJMP = 2, /* call of a returns-twice function */
+	AN_I_CALLEE = 4 /* is in an_group.callee, or was: the others need not be looked for there */
 };
 
 /* Blocks end at control transfers (calls and syscalls included) and before leaders. */
@@ -168,7 +169,6 @@ struct module {
 	uint8_t *live_byte; /* one byte per vaddr from text_lo: AN_BYTE_* */
 	uint32_t text_lo, text_hi;
 	uint32_t mapflags; /* MAP_F_*: what the map is to be */
-	bool hidden; /* MAP_F_HIDDEN */
 	void *priv; /* elf.c, discover.c */
 };
 /* live_byte values: what may be done with a byte of the original text. */
@@ -182,7 +182,13 @@ enum {
 struct module *elf_open(const char *path, char *err, size_t errlen);
 void elf_close(struct module *m);
 /* bytes of the image at vaddr, n bytes available in one PT_LOAD's file part, or NULL */
-const uint8_t *elf_at(const struct module *m, uint32_t vaddr, size_t n);
+static inline const uint8_t *elf_at(const struct module *m, uint32_t vaddr, size_t n)
+{
+	for (const struct map_seg *s = m->seg; s < m->seg + m->nseg; s++)
+		if (vaddr >= s->vaddr && vaddr - s->vaddr < s->filesz && n <= s->filesz - (vaddr - s->vaddr))
+			return m->file + s->off + (vaddr - s->vaddr);
+	return NULL;
+}
 bool elf_ro(const struct module *m, uint32_t vaddr, uint64_t w); /* elf_ro.c */
 bool elf_sigreturn(const struct module *m, uint32_t v); /* what signal handlers return to begins at v */
 bool elf_is_text(const struct module *m, uint32_t vaddr); /* in an executable PT_LOAD */

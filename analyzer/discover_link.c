@@ -86,6 +86,12 @@ static uint32_t bound_to(const struct disc *d, const struct an_group *g, const s
 	return s && s->kind == ELF_S_FUNC ? (uint32_t)to : AN_NONE;
 }
 
+static void add_callee(struct an_group *g, uint32_t insn, uint32_t group, uint32_t block)
+{
+	g->insn[insn].flags |= AN_I_CALLEE;
+	g->callee[g->ncallee++] = (struct an_callee){insn, group, block};
+}
+
 static int link_group(struct disc *d, struct an_group *g, uint8_t *called)
 {
 	uint32_t n = 0;
@@ -105,13 +111,12 @@ static int link_group(struct disc *d, struct an_group *g, uint8_t *called)
 			g->sum->tailx = true;
 		if (bound != AN_NONE && (to = group_at(d->m, bound, &block)) &&
 		    (to->block[block].flags & AN_B_ENTRY))
-			g->callee[g->ncallee++] =
-				(struct an_callee){g->block[i].first + g->block[i].n - 1, to->id, block};
+			add_callee(g, g->block[i].first + g->block[i].n - 1, to->id, block);
 		if (!in)
 			continue;
 		to = group_at(d->m, in->target, &block);
 		if (to && (to->block[block].flags & AN_B_ENTRY)) {
-			g->callee[g->ncallee++] = (struct an_callee){in - g->insn, to->id, block};
+			add_callee(g, in - g->insn, to->id, block);
 			called[to->id] = 1;
 		} else if (in->flow != FLOW_CALL) {
 			g->sum->tailx = true; /* jumps to opaque code */

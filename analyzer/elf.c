@@ -35,17 +35,6 @@ const uint8_t *elf_off(const struct module *m, uint64_t off, uint64_t n)
 	return off <= m->file_size && n <= m->file_size - off ? m->file + off : NULL;
 }
 
-const uint8_t *elf_at(const struct module *m, uint32_t vaddr, size_t n)
-{
-	for (uint32_t i = 0; i < m->nseg; i++) {
-		const struct map_seg *s = &m->seg[i];
-
-		if (vaddr >= s->vaddr && vaddr - s->vaddr < s->filesz && n <= s->filesz - (vaddr - s->vaddr))
-			return m->file + s->off + (vaddr - s->vaddr);
-	}
-	return NULL;
-}
-
 /* mov $15,%rax or mov $15,%eax; syscall at v */
 bool elf_sigreturn(const struct module *m, uint32_t v)
 {

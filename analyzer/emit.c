@@ -106,17 +106,7 @@ static void logs_of(struct em *e, uint32_t b, uint32_t insn, uint8_t when, const
 
 static void block_logs(struct em *e, uint32_t b, uint32_t live)
 {
-	uint32_t first = e->g->block[b].first, l = e->logfirst[b];
-	struct dec d;
-
-	while (l < e->logfirst[b + 1] && e->p->log[l].when != AT_BLOCK)
-		l++;
-	if (l == e->logfirst[b + 1])
-		return;
-	if (dec_insn(e->m, &e->g->insn[first], &d))
-		e->c.fail = "undecodable instruction";
-	else
-		logs_of(e, b, first, AT_BLOCK, &d, live);
+	logs_of(e, b, e->g->block[b].first, AT_BLOCK, NULL, live); /* registers */
 }
 
 /* a long block: a check within, where r15 is advanced anyway */
@@ -148,9 +138,8 @@ static bool as_is(struct em *e, uint32_t b, uint32_t i)
 {
 	const struct an_block *k = &e->g->block[b];
 	const struct an_insn *n = &e->g->insn[i];
-	_Alignas(struct form) char tmp[FORM_TMP];
-
-	if (n->flow != FLOW_NEXT || i + 1 == k->first + k->n || !form_get(e->m, n, tmp)->plain)
+	/* what is not kept is not plain */
+	if (n->flow != FLOW_NEXT || i + 1 == k->first + k->n || !e->lv->form[i] || !e->lv->form[i]->plain)
 		return false;
 	if ((e->m->mapflags & MAP_F_NONDET) && nondet_what(elf_at(e->m, n->vaddr, n->len), n->len))
 		return false;
@@ -198,6 +187,32 @@ static bool nondet_insn(struct em *e, const struct dec *d)
 	return true;
 }
 
+/* Of a direct transfer at which nothing but its condition is logged no more is asked (ctl_end) than its opcode and
+ * length: it need not be decoded. */
+static bool direct(struct em *e, uint32_t b, uint32_t i, struct dec *d)
+{
+	const struct an_insn *n = &e->g->insn[i];
+	const uint8_t *p;
+
+	if (n->flow != FLOW_JCC && n->flow != FLOW_JMP && n->flow != FLOW_CALL)
+		return false;
+	for (uint32_t l = e->logfirst[b]; l < e->logfirst[b + 1]; l++)
+		if (e->p->log[l].insn == i && e->p->log[l].what != LOG_SETCC &&
+		    e->p->log[l].when == AT_BEFORE)
+			return false;
+	p = d->b = elf_at(e->m, n->vaddr, n->len);
+	d->vaddr = n->vaddr;
+	d->in.length = n->len;
+	d->in.opcode_map = ZYDIS_OPCODE_MAP_DEFAULT;
+	if (n->len >= 6 && p[n->len - 6] == 0x0f && (p[n->len - 5] & 0xf0) == 0x80) { /* jcc rel32 */
+		d->in.opcode_map = ZYDIS_OPCODE_MAP_0F;
+		d->in.opcode = p[n->len - 5];
+	} else if (n->flow == FLOW_JCC) { /* rel8, loop and jrcxz among them */
+		d->in.opcode = p[n->len - 2];
+	}
+	return true;
+}
+
 static void one_insn(struct em *e, uint32_t b, uint32_t i)
 {
 	const struct an_insn *n = &e->g->insn[i];
@@ -209,7 +224,7 @@ static void one_insn(struct em *e, uint32_t b, uint32_t i)
 	e->c.start = true;
 	if (as_is(e, b, i))
 		return;
-	if (dec_insn(e->m, n, &d)) {
+	if (!direct(e, b, i, &d) && dec_insn(e->m, n, &d)) {
 		e->c.fail = "undecodable instruction";
 		return;
 	}

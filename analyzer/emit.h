@@ -52,6 +52,7 @@ struct live {
 	uint32_t retextra; /* restored by hand-written code: live at ret */
 	uint32_t ureach; /* liveret as found so far */
 	uint8_t *emul; /* per instruction: call emulated in the copy (patch.c) */
+	const struct form **form; /* per instruction, found by live_facts; NULL where it is not kept */
 	bool done;
 };
 int live_module(struct module *m, int jobs);
@@ -93,8 +94,14 @@ struct code {
 	const char *fail; /* first thing that went wrong */
 };
 void code_free(struct code *c);
-void code_byte(struct code *c, unsigned v);
 void code_bytes(struct code *c, const void *p, uint32_t n);
+static inline void code_byte(struct code *c, unsigned v)
+{
+	if (c->n < c->cap)
+		c->b[c->n++] = (uint8_t)v;
+	else
+		code_bytes(c, &(uint8_t){(uint8_t)v}, 1);
+}
 void code_u32(struct code *c, uint32_t v);
 void code_insn(struct code *c); /* an instruction starts here: notes the state */
 uint32_t code_label(struct code *c);

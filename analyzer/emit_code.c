@@ -51,13 +51,6 @@ void code_bytes(struct code *c, const void *p, uint32_t n)
 	c->n += n;
 }
 
-void code_byte(struct code *c, unsigned v)
-{
-	uint8_t b = v;
-
-	code_bytes(c, &b, 1);
-}
-
 void code_u32(struct code *c, uint32_t v)
 {
 	code_bytes(c, &v, 4);
@@ -226,6 +219,16 @@ static uint32_t shift(const struct code *c, const uint32_t *cum, uint32_t off)
 	return off + cum[lo];
 }
 
+/* the same for offsets that come one after the other, ascending: *i is where the last was found, 0 at first */
+static uint32_t shift_on(const struct code *c, const uint32_t *cum, uint32_t *i, uint32_t off)
+{
+	if (*i && c->br[*i - 1].pos >= off)
+		return shift(c, cum, off);
+	while (*i < c->nbr && c->br[*i].pos < off)
+		++*i;
+	return off + cum[*i];
+}
+
 static void sum(const struct code *c, uint32_t *cum)
 {
 	cum[0] = 0;
@@ -275,14 +278,16 @@ static void spread(struct code *c, const uint32_t *cum, uint8_t *out)
 
 static void translate(struct code *c, const uint32_t *cum, uint8_t *out)
 {
+	uint32_t at = 0;
+
 	for (uint32_t i = 0; i < c->nlr; i++) {
-		uint32_t at = shift(c, cum, c->lr[i].pos);
-		int32_t d = shift(c, cum, c->label[c->lr[i].label]) - at - (c->lr[i].rel8 ? 1 : 4);
+		uint32_t pos = shift(c, cum, c->lr[i].pos);
+		int32_t d = shift(c, cum, c->label[c->lr[i].label]) - pos - (c->lr[i].rel8 ? 1 : 4);
 
 		if (!c->lr[i].rel8)
-			put32(out + at, d);
+			put32(out + pos, d);
 		else if (d == (int8_t)d)
-			out[at] = d;
+			out[pos] = d;
 		else
 			c->fail = "a short branch does not reach";
 	}
@@ -290,17 +295,19 @@ static void translate(struct code *c, const uint32_t *cum, uint8_t *out)
 		struct map_fixup *f = &c->fix[i];
 		uint32_t v, tail = f->kind >> 8;
 
-		f->copy_off = shift(c, cum, f->copy_off);
+		f->copy_off = shift_on(c, cum, &at, f->copy_off);
 		f->kind &= 0xff;
 		if (f->kind != MAP_FIX_MOD32)
 			continue;
 		memcpy(&v, out + f->copy_off, 4);
 		put32(out + f->copy_off, v - (f->copy_off + 4 + tail));
 	}
+	at = 0;
 	for (uint32_t i = 0; i < c->nref; i++)
-		c->ref[i].text_off = shift(c, cum, c->ref[i].text_off);
+		c->ref[i].text_off = shift_on(c, cum, &at, c->ref[i].text_off);
+	at = 0;
 	for (uint32_t i = 0; i < c->nxl; i++)
-		c->xl[i].copy_off = shift(c, cum, c->xl[i].copy_off);
+		c->xl[i].copy_off = shift_on(c, cum, &at, c->xl[i].copy_off);
 	for (uint32_t i = 0; i < c->nlabel; i++)
 		if (c->label[i] != AN_NONE)
 			c->label[i] = shift(c, cum, c->label[i]);

@@ -85,16 +85,11 @@ static uint32_t new_site(struct em *e, uint32_t b, uint32_t kind)
 
 static void stub_logs(struct em *e, uint32_t b)
 {
-	uint32_t first = e->g->block[b].first;
-	struct dec d;
-
-	if (dec_insn(e->m, &e->g->insn[first], &d))
-		e->c.fail = "undecodable instruction";
 	for (uint32_t i = e->logfirst[b]; i < e->logfirst[b + 1]; i++) {
 		uint8_t w = e->p->log[i].when;
 
 		if (w == AT_ENTRY || w == AT_RESYNC || w == AT_STUB)
-			emit_log(e, &e->p->log[i], &d, e->lv->bin[b]);
+			emit_log(e, &e->p->log[i], NULL, e->lv->bin[b]); /* registers */
 	}
 }
 

@@ -129,6 +129,19 @@ const struct form *form_get(const struct module *m, const struct an_insn *i, voi
 	return find_all(m, i, f) ? put(&table[h % SLOTS], f) : f;
 }
 
+const struct form *form_of(const struct module *m, const struct an_group *g, uint32_t i, void *tmp)
+{
+	const struct live *l = g->live;
+	struct form *f = tmp;
+
+	if (!l || !l->form)
+		return form_get(m, &g->insn[i], tmp);
+	if (l->form[i])
+		return l->form[i];
+	find_all(m, &g->insn[i], f);
+	return f;
+}
+
 void form_ops(const struct form *f, uint32_t vaddr, struct sem_op *out)
 {
 	memcpy(out, f->op, f->n * sizeof(*out));

@@ -33,6 +33,8 @@ struct form {
 /* What is known of instruction i: kept for good, or in tmp, FORM_TMP bytes with the alignment of a struct form.
  * From any thread. */
 const struct form *form_get(const struct module *m, const struct an_insn *i, void *tmp);
+/* the same for instruction i of a group: without a search once live_facts has been there */
+const struct form *form_of(const struct module *m, const struct an_group *g, uint32_t i, void *tmp);
 /* its ops, as sem_lift gives them; room for n. */
 void form_ops(const struct form *f, uint32_t vaddr, struct sem_op *out);
 

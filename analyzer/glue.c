@@ -4,7 +4,7 @@
  */
 #include "glue.h"
 
-const struct an_callee *glue_callee(const struct an_group *g, uint32_t insn)
+const struct an_callee *glue_find_callee(const struct an_group *g, uint32_t insn)
 {
 	uint32_t lo = 0, hi = g->ncallee;
 

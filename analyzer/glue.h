@@ -43,6 +43,10 @@ enum jumpkind glue_jump(const struct module *m, const struct an_group *g, uint32
  * to its direct entry after a LINK mark if it is right. NULL if none */
 const struct an_callee *glue_link(const struct an_group *g, uint32_t block);
 /* resolved direct callee or tail target of an instruction, NULL if none or opaque */
-const struct an_callee *glue_callee(const struct an_group *g, uint32_t insn);
+const struct an_callee *glue_find_callee(const struct an_group *g, uint32_t insn);
+static inline const struct an_callee *glue_callee(const struct an_group *g, uint32_t insn)
+{
+	return g->insn[insn].flags & AN_I_CALLEE ? glue_find_callee(g, insn) : NULL;
+}
 
 #endif

@@ -78,7 +78,7 @@ static int lift_all(struct gr *gr, int *bad)
 
 	for (uint32_t i = 0; i < gr->g->ninsn; i++) {
 		const struct an_insn *ai = &gr->g->insn[i];
-		const struct form *f = form_get(gr->m, ai, tmp);
+		const struct form *f = form_of(gr->m, gr->g, i, tmp);
 		struct gr_insn *gi = &gr->in[i];
 
 		gi->op = gr->nop;

@@ -35,7 +35,7 @@ static uint32_t mix(uint32_t block, uint32_t var)
 
 static bool rehash(struct vg *v)
 {
-	uint32_t n = v->nhash ? v->nhash * 2 : 1024;
+	uint32_t n = v->nhash ? v->nhash * 2 : 128;
 	uint32_t *h = malloc(n * sizeof(*h));
 
 	if (!h)
@@ -206,7 +206,7 @@ static void find_jumps(struct vg *v)
 int vg_open(struct vg *v, struct gr *gr)
 {
 	uint32_t nb = gr->g->nblock;
-	struct scan *s = calloc(1, sizeof(*s));
+	struct scan *s = malloc(sizeof(*s));
 
 	memset(v, 0, sizeof(*v));
 	v->gr = gr;
@@ -216,6 +216,8 @@ int vg_open(struct vg *v, struct gr *gr)
 	v->jump = malloc((nb + 1) * sizeof(uint32_t));
 	v->jumpfirst = calloc(gr->g->ntable + 1, sizeof(uint32_t));
 	v->fail = !s || !v->src || !v->nw || !v->outfirst || !v->jump || !v->jumpfirst;
+	if (s)
+		memset(s->epoch, 0, sizeof(s->epoch));
 	for (uint32_t i = 0; i < nb && !v->fail; i++) {
 		v->outfirst[i] = v->nout;
 		scan_block(v, i, s);

@@ -110,7 +110,8 @@ enum map_reason live_facts(const struct module *m, struct an_group *g)
 	if (l->use)
 		return MAP_OK;
 	l->use = calloc(g->ninsn * 3 + g->nblock + 1, 4);
-	if (!l->use)
+	l->form = malloc((g->ninsn + 1) * sizeof(*l->form));
+	if (!l->use || !l->form)
 		abort();
 	l->def = l->use + g->ninsn;
 	l->before = l->def + g->ninsn;
@@ -120,13 +121,16 @@ enum map_reason live_facts(const struct module *m, struct an_group *g)
 
 		if ((r = f->reason) != MAP_OK)
 			break;
+		l->form[i] = (const void *)f != tmp ? f : NULL;
 		l->use[i] = f->use;
 		l->def[i] = f->def;
 		writes |= f->may;
 	}
 	if (r != MAP_OK) { /* the group becomes opaque for it */
 		free(l->use);
+		free(l->form);
 		l->use = l->def = l->before = l->bin = NULL;
+		l->form = NULL;
 		return r;
 	}
 	g->sum->ownwrite = writes & GPR_ALL;
@@ -191,6 +195,9 @@ struct df {
 	uint32_t *bin;
 	uint32_t ret, pads;
 	bool reach; /* flavour 3: reads after calls; calls define nothing */
+	struct {
+		uint32_t kill, gen;
+	} * sum; /* per block: what its instructions do to what is live, a call at its end aside */
 };
 
 static uint32_t entry_live(const struct module *m, const struct an_callee *c)
@@ -271,26 +278,66 @@ static uint32_t pads_live(const struct df *f)
 	return p;
 }
 
+static bool ends_in_call(const struct an_group *g, const struct an_block *k)
+{
+	uint8_t flow = g->insn[k->first + k->n - 1].flow;
+
+	return flow == FLOW_CALL || flow == FLOW_ICALL;
+}
+
+static void sum_blocks(struct df *f)
+{
+	const struct an_group *g = f->g;
+	const struct live *l = L(g);
+
+	f->sum = malloc((g->nblock + 1) * sizeof(*f->sum));
+	if (!f->sum)
+		abort();
+	for (uint32_t b = 0; b < g->nblock; b++) {
+		const struct an_block *k = &g->block[b];
+		uint32_t kill = 0, gen = 0;
+
+		for (uint32_t i = k->first + k->n - ends_in_call(g, k); i-- > k->first;) {
+			kill |= l->def[i];
+			gen = (gen & ~l->def[i]) | (l->use[i] & ALL);
+		}
+		f->sum[b].kill = kill;
+		f->sum[b].gen = gen;
+	}
+}
+
+/* step over the whole block. What is live at the landing pads is live at each of its instructions. */
+static uint32_t block_in(const struct df *f, uint32_t b, uint32_t live)
+{
+	const struct an_block *k = &f->g->block[b];
+
+	if (ends_in_call(f->g, k)) {
+		live = step(f, k->first + k->n - 1, live);
+		if (k->n == 1)
+			return live;
+	}
+	return (live & ~f->sum[b].kill) | f->sum[b].gen | f->pads;
+}
+
 static void solve(struct df *f)
 {
 	const struct an_group *g = f->g;
 	bool again = true;
 
+	sum_blocks(f);
 	while (again) {
 		uint32_t p = pads_live(f);
 
 		again = p != f->pads;
 		f->pads = p;
 		for (uint32_t b = g->nblock; b-- > 0;) {
-			uint32_t v = block_out(f, b);
+			uint32_t v = block_in(f, b, block_out(f, b)) | f->bin[b];
 
-			for (uint32_t n = g->block[b].n; n-- > 0;)
-				v = step(f, g->block[b].first + n, v);
-			v |= f->bin[b];
 			again |= v != f->bin[b];
 			f->bin[b] = v;
 		}
 	}
+	free(f->sum);
 }
 
 /* A stub's expected target (glue_link): the compiler does not know that it is, the psABI holds. */
@@ -303,7 +350,7 @@ static bool by_slot(const struct an_group *g, uint32_t callee)
 
 static void reach_group(struct module *m, struct an_group *g, uint8_t *dirty)
 {
-	struct df f = {m, g, calloc(g->nblock + 1, 4), 0, 0, true};
+	struct df f = {m, g, calloc(g->nblock + 1, 4), 0, 0, true, NULL};
 
 	if (!f.bin)
 		abort();
@@ -374,7 +421,7 @@ static uint32_t fill(struct df *f)
 int live_group(const struct module *m, struct an_group *g)
 {
 	struct live *l = g->live;
-	struct df f = {m, g, l->bin, 0, 0, false};
+	struct df f = {m, g, l->bin, 0, 0, false, NULL};
 	uint32_t more;
 
 	do {
@@ -473,6 +520,7 @@ void live_free(struct an_group *g)
 	if (!l)
 		return;
 	free(l->use);
+	free(l->form);
 	free(l->emul);
 	free(l);
 	g->live = NULL;

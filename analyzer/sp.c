@@ -281,12 +281,12 @@ static void seed(struct sp *sp, bool inner)
 
 	for (uint32_t i = 0; i < sp->gr->g->nblock; i++) {
 		const struct an_block *b = &sp->gr->g->block[i];
-		struct av rsp = sp->in[i].r[SEM_RSP];
+		const struct av *rsp = &sp->in[i].r[SEM_RSP];
 
 		sp->gr->b[i].visited = 0;
 		if (!(b->flags & AN_B_ENTRY) || inner != (b->npred > 0))
 			continue;
-		if (sp->in[i].seen && av_frame(rsp) && !(rsp.k == AV_REG && rsp.c == 0))
+		if (sp->in[i].seen && av_frame(*rsp) && !(rsp->k == AV_REG && rsp->c == 0))
 			continue;
 		entry_state(&s);
 		meet_into(sp, &sp->in[i], &s);
@@ -317,11 +317,18 @@ static void solve(struct sp *sp)
 	dead_code(sp);
 }
 
+static void none_seen(struct sp *sp)
+{
+	/* states are large; what is not seen is not looked at */
+	for (uint32_t i = 0; i < sp->gr->g->nblock + sp->gr->g->ntable + 1; i++)
+		sp->in[i].seen = false;
+}
+
 /* A constant kept in a frame whose address got out may be another value when it is read back. That it gets out is
  * known only in the end. */
 static void solve_again(struct sp *sp)
 {
-	memset(sp->in, 0, (sp->gr->g->nblock + sp->gr->g->ntable + 1) * sizeof(*sp->in));
+	none_seen(sp);
 	memset(&sp->call, 0, sizeof(sp->call));
 	sp->call_changed = sp->escape = sp->retslot = sp->dead = sp->unsettled = false;
 	sp->nokeep = true;
@@ -337,11 +344,12 @@ int sp_run(struct gr *gr)
 	if (!sp)
 		return -1;
 	sp->gr = gr;
-	sp->in = calloc(gr->g->nblock + gr->g->ntable + 1, sizeof(*sp->in));
+	sp->in = malloc((gr->g->nblock + gr->g->ntable + 1) * sizeof(*sp->in));
 	if (!sp->in) {
 		free(sp);
 		return -1;
 	}
+	none_seen(sp);
 	sp->class = sp->in + gr->g->nblock;
 	for (int r = 0; r < 64; r++)
 		sp->t[r] = other;

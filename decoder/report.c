@@ -285,8 +285,7 @@ static const char *reason_name(uint32_t r)
 					   "no room near it for its copy, or no mark ids left",
 					   "text relocations",
 					   "its map is for another file",
-					   "refused",
-					   "no system calls in it"};
+					   "refused"};
 
 	return r < NELEM(name) ? name[r] : "unknown reason";
 }
