@@ -169,6 +169,7 @@ struct module {
 	uint8_t *live_byte; /* one byte per vaddr from text_lo: AN_BYTE_* */
 	uint32_t text_lo, text_hi;
 	uint32_t mapflags; /* MAP_F_*: what the map is to be */
+	bool hidden; /* MAP_F_HIDDEN */
 	void *priv; /* elf.c, discover.c */
 };
 /* live_byte values: what may be done with a byte of the original text. */

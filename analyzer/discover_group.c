@@ -61,7 +61,7 @@ static bool piece_calls(const struct disc *d, const struct piece *p)
 		unsigned len = IL_START(d->il[v - d->lo]) ? IL_LEN(d->il[v - d->lo]) : 0;
 		const uint8_t *b = len ? elf_at(d->m, v, len) : NULL;
 
-		if (b && (nondet_syscall(b, len) || nondet_what(b, len)))
+		if (b && (nondet_syscall(b, len) || nondet_what(b, len) || nondet_other(b, len)))
 			return true;
 	}
 	return false;
@@ -73,6 +73,16 @@ static bool group_calls(const struct disc *d, uint32_t r)
 		if (piece_calls(d, &d->piece.v[i]))
 			return true;
 	return false;
+}
+
+/* of a group that stays where it is for that reason, 0: for none */
+static uint8_t sparse(struct disc *d, uint32_t r, uint8_t reason)
+{
+	bool calls = group_calls(d, r);
+
+	/* the return from a handler goes the program's way in any case, and is known by its frame */
+	d->m->hidden |= calls && reason && reason != MAP_R_SIGRET;
+	return calls || reason ? reason : MAP_R_SPARSE;
 }
 
 static void avoided(struct disc *d)
@@ -304,8 +314,8 @@ int group_finish(struct disc *d)
 			continue;
 		}
 		reason = group_reason(d, r);
-		if (!reason && (d->m->mapflags & MAP_F_SPARSE) && !group_calls(d, r))
-			reason = MAP_R_SPARSE;
+		if (d->m->mapflags & MAP_F_SPARSE)
+			reason = sparse(d, r, reason);
 		if (reason) {
 			if (opaque_piece(d, p, reason))
 				return -1;

@@ -39,3 +39,10 @@ bool nondet_syscall(const uint8_t *b, unsigned len)
 {
 	return b && len >= 2 && b[len - 2] == 0x0f && b[len - 1] == 0x05;
 }
+
+/* int $0x80, sysenter */
+bool nondet_other(const uint8_t *b, unsigned len)
+{
+	return b && len >= 2 &&
+	       ((b[len - 2] == 0xcd && b[len - 1] == 0x80) || (b[len - 2] == 0x0f && b[len - 1] == 0x34));
+}

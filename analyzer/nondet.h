@@ -11,5 +11,6 @@
 
 uint32_t nondet_what(const uint8_t *b, unsigned len);
 bool nondet_syscall(const uint8_t *b, unsigned len);
+bool nondet_other(const uint8_t *b, unsigned len); /* a way into the kernel that is not seen */
 
 #endif

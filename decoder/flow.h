@@ -40,8 +40,12 @@ struct flow_ops {
 
 	/* stops - was the thread interrupted at ip, before the next instruction that is asked about, and did it go on
 	 * somewhere else (a signal's handler)? Then all up to there is passed; else nothing is. ip may be anywhere: in
-	 * the copy, in the runtime */
-	bool (*stops)(struct flow *f, uint64_t ip);
+	 * the copy, in the runtime. back: a handler's return leads to ip, where nothing was executed yet. The processor need
+	 * not have been there: with one more signal waiting, rt_sigreturn goes to that one's handler at once */
+	bool (*stops)(struct flow *f, uint64_t ip, bool back);
+
+	/* more - was one more of the instructions that are asked about executed, with nothing asynchronous in front of it? */
+	bool (*more)(struct flow *f);
 
 	/* resync - after FLOW_LOST: on to the next keyframe's counter (struct run_key) that the recording shows, with all
 	 * that follows it decodable. FLOW_OK with *counter, or FLOW_END */
@@ -57,6 +61,7 @@ struct flow_ops {
 /* What providers begin with. */
 struct flow {
 	const struct flow_ops *ops;
+	uint64_t nasked; /* how often branch() was called */
 	uint32_t counter; /* of the last keyframe passed, 0 if none */
 	uint64_t tsc; /* a time not later than the place the walk is at, as late as known; 0 if none */
 	char why[200]; /* after FLOW_LOST and FLOW_END */

@@ -21,8 +21,9 @@
 #include "flow.h"
 #include "pt.h"
 
-struct place { /* interrupted at ip, or before the instruction at alt was begun again; it went on elsewhere */
-	uint64_t ip, alt;
+struct place { /* interrupted at ip, or before the instruction at alt was begun again; it went on elsewhere, at to */
+	uint64_t ip, alt, to;
+	bool call; /* by a system call */
 };
 
 struct span {
@@ -239,8 +240,9 @@ static bool arrive(struct pt_flow *p, uint64_t ip)
 	return asked(p, p->end_ip);
 }
 
-static void left_for_good(struct pt_flow *p)
+static void left_for_good(struct pt_flow *p, uint64_t to)
 {
+	p->from.to = to;
 	if (p->ahead.nplace == p->ahead.cap) {
 		p->ahead.cap = p->ahead.cap ? 2 * p->ahead.cap : 16;
 		p->ahead.place = xrealloc(p->ahead.place, p->ahead.cap, sizeof(*p->ahead.place));
@@ -281,10 +283,10 @@ static int pass_event(struct pt_flow *p)
 
 		if (p->jumped && arrive(p, from))
 			return FLOW_OK; /* comes once more, with the jump done */
-		p->from = (struct place){from, from};
+		p->from = (struct place){.ip = from, .alt = from};
 		p->out = true;
 		if (e->type == ptev_async_branch) {
-			left_for_good(p);
+			left_for_good(p, e->variant.async_branch.to);
 			p->out = false;
 		}
 		break;
@@ -296,12 +298,12 @@ static int pass_event(struct pt_flow *p)
 		}
 		p->jumped = false;
 		/* a system call: the kernel puts the place behind it, or that of the call itself, into a signal's frame */
-		p->from = (struct place){p->end_ip + 2, p->end_ip};
+		p->from = (struct place){.ip = p->end_ip + 2, .alt = p->end_ip, .call = true};
 		p->out = true;
 		break;
 	case ptev_enabled:
 		if (p->out && e->variant.enabled.ip != p->from.ip && e->variant.enabled.ip != p->from.alt)
-			left_for_good(p);
+			left_for_good(p, e->variant.enabled.ip);
 		p->out = false;
 		break;
 	case ptev_overflow:
@@ -384,6 +386,7 @@ static int answer(struct flow *f, uint64_t ip, bool ptw, uint64_t *next)
 	struct pt_flow *p = (struct pt_flow *)f;
 	int rc = look(p);
 
+	f->nasked++;
 	p->ahead.nplace = 0;
 	f->counter = p->ahead.counter;
 	if (p->ahead.tsc)
@@ -408,7 +411,7 @@ static int flow_value(struct flow *f, uint64_t ip, uint64_t *v)
 	return answer(f, ip, true, v);
 }
 
-static bool flow_stops(struct flow *f, uint64_t ip)
+static bool flow_stops(struct flow *f, uint64_t ip, bool back)
 {
 	struct pt_flow *p = (struct pt_flow *)f;
 	uint32_t seen = 0;
@@ -417,7 +420,7 @@ static bool flow_stops(struct flow *f, uint64_t ip)
 		for (; seen < p->ahead.nplace; seen++) {
 			const struct place *at = &p->ahead.place[seen];
 
-			if (at->ip != ip && at->alt != ip)
+			if (at->ip != ip && at->alt != ip && !(back && at->call && at->to != ip))
 				continue;
 			p->ahead.nplace -= seen + 1;
 			memmove(p->ahead.place, at + 1, p->ahead.nplace * sizeof(*at));
@@ -439,6 +442,13 @@ static bool flow_stops(struct flow *f, uint64_t ip)
 			p->ahead.bad = FLOW_END;
 		}
 	}
+}
+
+static bool flow_more(struct flow *f)
+{
+	struct pt_flow *p = (struct pt_flow *)f;
+
+	return !look(p) && !p->ahead.nplace;
 }
 
 static int flow_resync(struct flow *f, uint32_t *counter)
@@ -485,6 +495,7 @@ static const struct flow_ops ops = {
 	.branch = flow_branch,
 	.value = flow_value,
 	.stops = flow_stops,
+	.more = flow_more,
 	.resync = flow_resync,
 	.module = flow_module,
 	.close = flow_close,

@@ -420,6 +420,27 @@ static int output_status(struct job *j, int rc)
 	return rc;
 }
 
+static int nothing(void *ctx, struct ptrace_rec *rec, size_t n)
+{
+	(void)ctx;
+	(void)rec;
+	(void)n;
+	return 0;
+}
+
+/* What of a recorded image is traced is known when it has been run again. */
+static void replay_for_ranges(struct job *j)
+{
+	struct ptrace_stats st = {0};
+	struct walk_result res;
+
+	for (uint32_t i = 0; i < j->run->nthread; i++)
+		if (j->run->thread[i]->proc->recorded) {
+			decode_thread(j->run, i, &j->walk, nothing, NULL, &st, &res);
+			walk_result_free(&res);
+		}
+}
+
 static int run(struct job *j)
 {
 	int rc = choose(j);
@@ -428,8 +449,10 @@ static int run(struct job *j)
 		return rc;
 	if (j->list)
 		report_list(stdout, j->run);
-	if (j->ranges)
+	if (j->ranges) {
+		replay_for_ranges(j);
 		report_ranges(stdout, j->run);
+	}
 	rc = j->run->damage ? PTRACE_PARTIAL : PTRACE_OK;
 	if (j->format || j->summary || j->json || j->verify) {
 		int k;

@@ -285,7 +285,8 @@ static const char *reason_name(uint32_t r)
 					   "no room near it for its copy, or no mark ids left",
 					   "text relocations",
 					   "its map is for another file",
-					   "refused"};
+					   "refused",
+					   "no system calls in it"};
 
 	return r < NELEM(name) ? name[r] : "unknown reason";
 }

@@ -102,7 +102,7 @@ static char *how_ended(const char *json)
 		return NULL;
 	if (json_get(json, "truncated", why, sizeof(why)))
 		return xprintf("%s; %s (%s)", end, stop_name(RUN_STOP_SPACE), why);
-	if (!strcmp(end, "exit") || !strcmp(end, "exec"))
+	if (!strcmp(end, "exit") || !strcmp(end, "exec") || !strcmp(end, "switch"))
 		return NULL;
 	if (json_get(json, "exit_signal", sig, sizeof(sig)))
 		return xprintf("%s by signal %s", end, sig);
@@ -146,6 +146,8 @@ static char *any_end(const char *json, const char *stop)
 		return NULL;
 	if (json_get(json, "exit_status", status, sizeof(status)))
 		return xprintf("%s %s", end, status);
+	if (!strcmp(end, "switch"))
+		return xprintf("goes on, recorded in full");
 	return xprintf("%s", end);
 }
 

@@ -165,6 +165,8 @@ struct walker {
 
 	const struct walk_opts *o;
 	struct flow *flow; /* what ops that ask for control flow get their answers from; */
+	struct xop *back; /* where a handler's return led */
+	uint64_t back_asked; /* flow.nasked then */
 	struct flow *ask; /* the same, but where it turned out not to fit the log: it knows nothing */
 	uint32_t key; /* counter of the last keyframe met in the log */
 	walk_fn fn;
@@ -281,6 +283,7 @@ int walk_place_opaque(struct walker *w, uint64_t ip);
 struct flow *flow_none(void);
 struct flow *flow_astray(void);
 int walk_flow_gone(struct walker *w, int status);
+void walk_flow_signal(struct walker *w, uint64_t ip); /* a signal that came there is passed */
 
 /* walk_key.c */
 bool walk_from_key(struct walker *w);

@@ -19,10 +19,17 @@ static int none_value(struct flow *f, uint64_t ip, uint64_t *v)
 	return none_branch(f, ip, v);
 }
 
-static bool none_stops(struct flow *f, uint64_t ip)
+static bool none_stops(struct flow *f, uint64_t ip, bool back)
 {
+	(void)back;
 	(void)f;
 	(void)ip;
+	return false;
+}
+
+static bool none_more(struct flow *f)
+{
+	(void)f;
 	return false;
 }
 
@@ -39,7 +46,8 @@ static void none_module(struct flow *f, const struct modrec *rec)
 	(void)rec;
 }
 
-static const struct flow_ops none_ops = {none_branch, none_value, none_stops, none_resync, none_module, NULL};
+static const struct flow_ops none_ops = {none_branch, none_value,  none_stops, none_more,
+					 none_resync, none_module, NULL};
 
 struct flow *flow_none(void)
 {
@@ -57,6 +65,13 @@ struct flow *flow_astray(void)
 		.ops = &none_ops, .why = "the recording of control flow is at another keyframe than the log"};
 
 	return &astray;
+}
+
+/* What was found without the recording's help: the next question about a signal is not about this one. */
+void walk_flow_signal(struct walker *w, uint64_t ip)
+{
+	if (ip)
+		w->flow->ops->stops(w->flow, ip, false);
 }
 
 int walk_flow_gone(struct walker *w, int status)

@@ -236,7 +236,9 @@ int seek_break(struct walker *w, bool *taken)
 		if (!done)
 			return 0;
 	}
-	if (by_flow(w) && !w->flow->ops->stops(w->flow, k->s.ip))
+	if (!by_flow(w))
+		walk_flow_signal(w, k->s.ip);
+	else if (!w->flow->ops->stops(w->flow, k->s.ip, w->back == w->pc && w->back_asked == w->flow->nasked))
 		return 0;
 	if (!done && !k->ahead && walk_again(w, &k->live) == AGAIN_RECORDS) {
 		return lost(
@@ -346,7 +348,7 @@ int seek_value(struct walker *w, bool *taken)
 
 	*taken = false;
 	if (k->bad || k->s.where != RUN_STOP_IN_COPY || !k->s.ip || k->ahead || w->p != w->lim ||
-	    !w->flow->ops->stops(w->flow, k->s.ip))
+	    !w->flow->ops->stops(w->flow, k->s.ip, false))
 		return 0;
 	if (fits(w, &at))
 		return no_place(w);
@@ -381,6 +383,7 @@ int seek_dry(struct walker *w)
 		w->pc++;
 		return 0;
 	}
+	walk_flow_signal(w, k->s.ip);
 	return sig_take(w, &at) || walk_mark(w);
 }
 
@@ -396,10 +399,24 @@ int seek_dry_mark(struct walker *w)
 		return bad_pause(w);
 	if (k->m && (k->s.where == RUN_STOP_IN_TEXT || k->insn))
 		return no_place(w);
+	walk_flow_signal(w, k->s.ip);
 	return sig_take(w, &at);
 }
 
-/* A block begins and no byte is left; what runs after the last one of a log that just ends is not known. */
+/* The log just ends: who recorded it was killed. Whatever was executed up to the next instruction that a recording of
+ * control flow shows is known all the same, as long as it takes nothing from the log. */
+static bool goes_on(struct walker *w)
+{
+	struct seek *k = &w->seek;
+
+	if (w->back_asked != w->flow->nasked)
+		k->idle = 0;
+	w->back_asked = w->flow->nasked;
+	return k->idle++ < 1u << 20 && w->flow->ops->more(w->flow);
+}
+
+/* A block begins and no byte is left; what runs after the last one of a log that just ends is not known, unless it is
+ * recorded. */
 int seek_block(struct walker *w)
 {
 	struct seek *k = &w->seek;
@@ -408,7 +425,7 @@ int seek_block(struct walker *w)
 	if (need(w, 1))
 		return 0;
 	if (!k->on)
-		return log_ended(w);
+		return goes_on(w) ? 0 : log_ended(w);
 	if (k->bad)
 		return bad_pause(w);
 	return k->idle++ < max ? 0 : no_place(w);

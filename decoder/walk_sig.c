@@ -205,6 +205,7 @@ int sig_at_call(struct walker *w)
 	if (s.where != RUN_STOP_IN_HOOK)
 		return lost(w, "a signal without its cut");
 	w->p += sizeof(s);
+	walk_flow_signal(w, s.ip);
 	if (b) {
 		at.block = b - w->m->map->block;
 		at.insn = b->ninsn ? b->ninsn - 1u : 0;
@@ -256,6 +257,8 @@ static void restore(struct walker *w)
 	frame_cut(w, a->nframe);
 	w->base = a->base;
 	w->at_mark = a->at.mark;
+	w->back = w->pc;
+	w->back_asked = w->flow->nasked;
 }
 
 /* RUN_EV_SIGRET */

@@ -20,7 +20,7 @@
 
 #include <stdint.h>
 
-#define RUN_VERSION 9
+#define RUN_VERSION 10
 
 /* ---- stream: marks -------------------------------------------------------------------
  *
@@ -242,7 +242,8 @@ enum run_module_reason {
 	RUN_MOD_NO_ROOM,
 	RUN_MOD_TEXTREL,
 	RUN_MOD_MISMATCH,
-	RUN_MOD_REFUSED
+	RUN_MOD_REFUSED,
+	RUN_MOD_NOTHING /* recorded for a replay: no system calls in it */
 };
 
 /* ---- stop.bin -------------------------------------------------------------------------

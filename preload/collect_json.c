@@ -160,7 +160,7 @@ static void put_end(struct collect *c, struct cproc *p, FILE *f)
 		fprintf(f, "  \"end\": \"stopped\",\n");
 		break;
 	case RING_EXEC:
-		fprintf(f, "  \"end\": \"exec\",\n");
+		fprintf(f, "  \"end\": \"%s\",\n", c->ring->switched ? "switch" : "exec");
 		break;
 	default:
 		fprintf(f, "  \"end\": \"killed\",\n");
@@ -247,7 +247,7 @@ int json_run(struct collect *c, struct cproc *p, enum json_when when)
 	struct utsname u;
 	FILE *f;
 
-	if (!c->root)
+	if (!c->root || c->ring->switched) /* the next image's collector says how the run goes on */
 		return 0;
 	f = begin(c->run_fd, "run.json.tmp");
 	if (!f)

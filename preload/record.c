@@ -30,10 +30,12 @@ static int usage(FILE *f, int status)
 	      "       [--] COMMAND [ARG...]\n"
 	      "Runs COMMAND and records its memory trace into a run directory (run.dir).\n"
 	      "  -m, --mode MODE   hifi (default): every address exact\n"
-	      "      --cf WHO      control flow: auto (default), pt: Intel PT or nothing, soft: without;\n"
-	      "                    replay: not recorded but computed later, by running it again\n"
+	      "      --cf HOW      auto (default): what the kernel says, as long as that is enough to run "
+	      "it\n"
+	      "                    again later, then as full; full: all that the trace needs; pt: the same,\n"
+	      "                    with Intel PT or not at all; soft, replay: full, auto without Intel PT\n"
 	      "  -o, --output DIR  run directory; %p is the process id, %t the time\n"
-	      "      --verify      also log every address; ptrace-decode compares\n"
+	      "      --verify      also log every address; ptrace-decode --verify compares\n"
 	      "      --order       also log the time of locked instructions: threads in exact order\n"
 	      "  -q, --quiet       do not say where the run directory is\n"
 	      "  -h, --help    -V, --version\n"
@@ -226,8 +228,9 @@ int main(int argc, char **argv)
 					     : "not available in this version, use hifi");
 		return EXIT_USAGE;
 	}
-	if (cf && strcmp(cf, "auto") && strcmp(cf, "pt") && strcmp(cf, "soft") && strcmp(cf, "replay")) {
-		fprintf(stderr, "ptrace-record: --cf %s: unknown, use auto, pt, soft or replay\n", cf);
+	if (cf && strcmp(cf, "auto") && strcmp(cf, "full") && strcmp(cf, "pt") && strcmp(cf, "soft") &&
+	    strcmp(cf, "replay")) {
+		fprintf(stderr, "ptrace-record: --cf %s: unknown, use auto, full, pt, soft or replay\n", cf);
 		return EXIT_USAGE;
 	}
 	if (find_library(lib, sizeof(lib))) {

@@ -300,7 +300,7 @@ static bool cut(const struct job *j)
 {
 	char *path = xprintf("%s/proc.json", j->dir), *text = text_read(path), end[40];
 	bool is = !j->rec.ended && text && json_get(text, "end", end, sizeof(end)) &&
-		  (!strcmp(end, "exit") || !strcmp(end, "exec"));
+		  (!strcmp(end, "exit") || !strcmp(end, "exec") || !strcmp(end, "switch"));
 
 	free(text);
 	free(path);

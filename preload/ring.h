@@ -134,6 +134,7 @@ struct ring_head {
 	uint32_t nslots; /* TCBs ever used */
 	uint32_t live; /* threads that have one */
 	uint32_t record; /* the threads write record streams (run_rec.h) */
+	uint32_t switched; /* the process goes on as another image, recorded in full */
 	uint32_t hint, proc_hint; /* a TCB, a ring_proc that may be free */
 	uint32_t nproc_uid;
 	uint64_t nuid;

@@ -96,6 +96,7 @@ struct rt_module {
 	uint8_t *window; /* there, too: RT_WINDOW bytes */
 	bool vdso;
 	bool patched;
+	bool hidden; /* its map is MAP_F_HIDDEN */
 	uint8_t *saved; /* vDSO: its original bytes */
 	char *path; /* in the arena */
 };
@@ -118,6 +119,10 @@ struct rt {
 	bool pt; /* Intel PT tells the control flow */
 	int exit; /* the program must not run: its exit status */
 	uint32_t mapflags; /* MAP_F_* */
+	uint32_t fullflags; /* recording: those of what is recorded in full from some point on */
+	uint32_t umask; /* recording: as it was at the start */
+	const char *full_why; /* what made that necessary; NULL: nothing, yet */
+	bool blind; /* a module's system calls, or some of them, would not be seen */
 	uint32_t nchunks;
 	char spool[24]; /* bytes, in digits */
 	/* where things are */
@@ -359,6 +364,7 @@ int rt_sigreturn(struct rt_tcb *t);
 /* goes on at a ucontext's rip with its registers: what is needed to do so is put into it. Where nobody was
  * expected. false: it cannot be */
 bool rt_enter(struct rt_tcb *t, uint64_t *uc);
+bool rt_enter_called(struct rt_tcb *t, uint64_t *uc); /* whoever led there is traced, too */
 void rt_enter_anyway(struct rt_tcb *t, uint64_t *uc); /* the log is thrown away */
 
 /* rt_sig.c */
@@ -401,6 +407,8 @@ bool rt_halted(struct rt_tcb *t, int sig, const int *info, uint64_t *uc);
 void rt_start(char **envp, const uint64_t *regs);
 
 /* rt_record.c */
+bool rt_record_alone(void); /* nobody else can write to the process's memory */
+void rt_record_not(const char *why); /* in full from the start */
 int rt_record_prepare(void); /* 0 or -errno */
 void rt_record_start(struct rt_tcb *t);
 int rt_record_before(struct rt_tcb *t);
@@ -410,8 +418,11 @@ void rt_record_signal(struct rt_tcb *t, int sig, const void *info, uint32_t when
 void rt_record_end(struct rt_tcb *t, uint32_t why, uint32_t value, uint64_t rip); /* enum rec_why */
 void rt_nondet(struct rt_tcb *t);
 
-/* rt_switch.c */
-int rt_switch_here(struct rt_tcb *t, uint64_t rip);
+/* rt_full.c: why the call that t is about to make, with these arguments, cannot be recorded for a replay; NULL */
+const char *rt_full_before(const struct rt_tcb *t, const uint64_t *arg);
+
+/* rt_switch.c; why: in a few words */
+int rt_switch_here(struct rt_tcb *t, uint64_t rip, const char *why);
 struct rt_tcb *rt_switch_signal(struct rt_tcb *t, uint64_t *uc);
 
 /* rt_replay.c */

@@ -179,7 +179,7 @@ int rt_copy_make(struct rt_module *m, int fd)
 	uint64_t size = m->map->sect[MAP_COPY].size;
 
 	if (!size)
-		return RUN_MOD_REFUSED;
+		return m->map->flags & MAP_F_SPARSE ? RUN_MOD_NOTHING : RUN_MOD_REFUSED;
 	if (!rt_mod_ids(m))
 		return RUN_MOD_NO_ROOM;
 	m->copy_size = (size + RT_PAGE - 1) & ~(RT_PAGE - 1);

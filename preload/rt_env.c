@@ -119,18 +119,29 @@ static int env_modes(void)
 		return rt_refuse("PTRACE_MODE", v, "not available in this version, use hifi");
 	if (v && *v && !rt_streq(v, "hifi"))
 		return rt_refuse("PTRACE_MODE", v, "unknown mode, use hifi");
-	if (rt.how == RT_REPLAY) {
-		rt.mapflags = MAP_F_NONDET;
-	} else if ((v = get(rt.envp, "PTRACE_CF")) && rt_streq(v, "replay")) {
-		rt.how = RT_RECORD;
-		rt.restorable = true;
-		rt.mapflags = MAP_F_NONDET | MAP_F_SPARSE;
-	}
 	v = get(rt.envp, "PTRACE_COMPRESS");
 	if (v && *v && !rt_streq(v, "lz4") && !rt_streq(v, "zstd") && !rt_streq(v, "none"))
 		return rt_refuse("PTRACE_COMPRESS", v, "unknown, use lz4, zstd or none");
 	rt.compress_opt = v && *v ? v : "lz4";
 	return 0;
+}
+
+/* Recording for a replay, unless everything is wanted from the start. What a replay logs is asked for when it is made. */
+static void env_how(void)
+{
+	const char *v = get(rt.envp, "PTRACE_CF");
+
+	if (rt.how == RT_REPLAY) {
+		rt.mapflags |= MAP_F_NONDET;
+		return;
+	}
+	if (rt.ptwrite || rt.mapflags & MAP_F_PT ||
+	    (v && *v && !rt_streq(v, "auto") && !rt_streq(v, "replay")))
+		return;
+	rt.how = RT_RECORD;
+	rt.restorable = true;
+	rt.fullflags = rt.mapflags;
+	rt.mapflags = MAP_F_NONDET | MAP_F_SPARSE;
 }
 
 int rt_env(char **envp)
@@ -139,6 +150,7 @@ int rt_env(char **envp)
 	    env_mapflag("PTRACE_VERIFY", MAP_F_VERIFY) || env_mapflag("PTRACE_ORDER", MAP_F_ORDER) ||
 	    env_mapflag("PTRACE_TEST_PT_COPIES", MAP_F_PT)) /* with nothing that records control flow */
 		return -1;
+	env_how();
 	rt.dir_opt = get(rt.envp, "PTRACE_DIR");
 	if (!rt.dir_opt || !*rt.dir_opt)
 		rt.dir_opt = "run.dir";

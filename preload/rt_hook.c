@@ -67,6 +67,8 @@ static int finish(struct rt_tcb *t, long r)
  * impossible because others are in the copies, too, only what is logged ends. */
 static int stop_before(struct rt_tcb *t, uint32_t reason)
 {
+	if (rt.how == RT_RECORD)
+		return rt_switch_here(t, t->t.target - 2, "a system call that ends tracing");
 	if (rt_stop_here(t, reason))
 		return rt_stop_leave(t, reason, t->t.target - 2);
 	return finish(t, call(t));

@@ -83,6 +83,28 @@ static void give_up(const char *what, const char *why, const char *then)
 		rt_say(what, why, then, NULL);
 }
 
+/* rt_mod_start(). Where a recording would not see all that the kernel says, once more with everything */
+static int modules(void)
+{
+	char path[RT_PATH];
+	int r = rt_mod_start();
+
+	if (rt.how != RT_RECORD || !(r || rt.blind))
+		return r;
+	rt_unapply_all();
+	rt_record_not("a module's system calls would not be seen");
+	rt.ring->record = 0;
+	rt.nmod = rt.nindex = rt.next_id = 0;
+	rt_dir_path(path, rt.proc, "modules.bin");
+	rt_sc(__NR_unlink, path);
+	if (rt_pt_look())
+		return -EPERM;
+	rt.ring->pt = rt.pt_set;
+	if (rt_pt_open())
+		return -EPERM;
+	return rt_mod_start();
+}
+
 static int begin(const uint64_t *regs)
 {
 	uint64_t gs = 0;
@@ -93,13 +115,10 @@ static int begin(const uint64_t *regs)
 		rt_say("the program uses %gs, which tracing needs; running untraced", NULL, NULL, NULL);
 		return -1;
 	}
-	if (rt.how == RT_RECORD) {
-		r = rt_record_prepare();
-		if (r) {
-			rt_say("cannot change the vDSO for a recording: ", rt_strerror(r),
-			       "; running untraced", NULL);
+	if (rt.how == RT_RECORD && rt_record_prepare()) {
+		rt_record_not("the vDSO cannot be changed");
+		if (rt_pt_look())
 			return -1;
-		}
 	}
 	if (rt_dir_open() || rt_ring_open())
 		return -1;
@@ -107,14 +126,16 @@ static int begin(const uint64_t *regs)
 		give_up(NULL, NULL, NULL);
 		return -1;
 	}
-	r = rt_mod_start();
+	r = modules();
 	if (rt_ring_ready()) {
 		rt_unapply_all();
 		rt.stopped = true;
 		return -1;
 	}
 	if (r) {
-		if (r == -ENOENT)
+		if (r == -EPERM) /* said: Intel PT or nothing */
+			give_up(NULL, NULL, NULL);
+		else if (r == -ENOENT)
 			give_up("no module could be analysed; running untraced (see ", rt.run,
 				"/analyze.log)");
 		else if (r == -ELIBACC)
@@ -145,7 +166,11 @@ void rt_start(char **envp, const uint64_t *regs)
 		       NULL, NULL, NULL);
 		return;
 	}
-	if (rt_env(envp) || rt_pt_look() || find_tools() || begin(regs))
+	if (rt_env(envp))
+		return;
+	if (rt.how == RT_RECORD && !rt_record_alone())
+		rt_record_not("there were threads or shared memory at the start");
+	if (rt_pt_look() || find_tools() || begin(regs))
 		return;
 	rt_sig_init();
 	rt.main->t.r15 = regs[R15];

@@ -247,6 +247,7 @@ static struct rt_module *add(const struct cand *c)
 	m.index = ~0u;
 	m.reason = load(&m, c);
 	m.kind = m.reason ? 2 : 1;
+	rt.blind |= m.hidden || (m.reason && m.reason != RUN_MOD_SELF && m.reason != RUN_MOD_NOTHING);
 	m.index = rt.nindex;
 	if (record(&m, m.kind, m.index)) {
 		/* the decoder could not know: do not trace what it cannot be told of */

@@ -86,10 +86,10 @@ int rt_pt_env(void)
 	rt.cf = RT_CF_AUTO;
 	if (v && rt_streq(v, "pt"))
 		rt.cf = RT_CF_PT;
-	else if (rt.how != RT_FULL || (v && rt_streq(v, "soft")))
-		rt.cf = RT_CF_SOFT; /* a recording for a replay, and the replay: rt_env.c */
-	else if (v && *v && !rt_streq(v, "auto"))
-		return bad("PTRACE_CF", "unknown, use auto, pt, soft or replay");
+	else if (rt.how == RT_REPLAY || (v && (rt_streq(v, "soft") || rt_streq(v, "replay"))))
+		rt.cf = RT_CF_SOFT;
+	else if (v && *v && !rt_streq(v, "auto") && !rt_streq(v, "full"))
+		return bad("PTRACE_CF", "unknown, use auto, full, pt, soft or replay");
 	s->aux = 4ull << 20;
 	s->ring = 64ull << 10;
 	s->key = 256u << 10;
@@ -129,6 +129,11 @@ static void why(const char *a, const char *b)
 {
 	struct rt_str s = rt_str(rt.pt_set.why, sizeof(rt.pt_set.why));
 
+	if (rt.full_why) {
+		rt_put(&s, "in full from here: ");
+		rt_put(&s, rt.full_why);
+		rt_put(&s, "; ");
+	}
 	rt_put(&s, a);
 	rt_put(&s, b);
 }
@@ -167,11 +172,14 @@ static void why_no_pmu(const char *dir)
 		    dir);
 }
 
-static void say_why(void)
+static void say_why(const char *text)
 {
 	if (rt.info)
-		rt_say("control flow: ", rt.pt ? "Intel PT" : "recorded by the copies", ": ",
-		       rt.ring ? rt.ring->pt.why : rt.pt_set.why);
+		rt_say("control flow: ",
+		       rt.how == RT_RECORD ? "computed later, by a replay"
+		       : rt.pt		   ? "Intel PT"
+					   : "recorded by the copies",
+		       ": ", text);
 }
 
 /* PTRACE_CF=pt, and it cannot be: the program is not started at all. In an image that another of the run has
@@ -200,8 +208,10 @@ int rt_pt_look(void)
 		return 0;
 	}
 	rt.pt_set.cf = RING_CF_SOFT;
-	if (rt.cf == RT_CF_SOFT) {
-		why(rt.how == RT_RECORD ? "PTRACE_CF=replay" : "PTRACE_CF=soft", "");
+	if (rt.how == RT_RECORD) {
+		why(rt.cf == RT_CF_SOFT ? "PTRACE_CF=replay" : "PTRACE_CF=auto", "");
+	} else if (rt.cf == RT_CF_SOFT) {
+		why(rt.full_why ? "PTRACE_CF=replay" : "PTRACE_CF=soft", "");
 	} else {
 		dir = dir && *dir ? dir : PMU_DIR;
 		rt_dir_path(path, dir, "type");
@@ -217,7 +227,7 @@ int rt_pt_look(void)
 	if (rt.ptwrite && rt.pt_set.cf != RING_CF_PT)
 		return rt_refuse("PTRACE_PTWRITE", "1: needs Intel PT", rt.pt_set.why);
 	if (rt.pt_set.cf != RING_CF_PT)
-		say_why();
+		say_why(rt.pt_set.why);
 	return 0;
 }
 
@@ -262,7 +272,7 @@ int rt_pt_open(void)
 	if (rt.ptwrite && !(rt.pt && s->ptwrite))
 		return bad("PTRACE_PTWRITE",
 			   rt.pt ? "the processor or its intel_pt PMU has no PTWRITE" : s->why);
-	say_why();
+	say_why(s->why);
 	if (rt.pt)
 		rt.mapflags |= MAP_F_PT;
 	if (rt.ptwrite)

@@ -106,108 +106,54 @@ static bool can_drop(const struct rt_tcb *t, long r)
 	return !rt_mod_at(g[RDI]);
 }
 
-/* Memory that others can write to is not the program's own any more. */
-static bool can_map(struct rt_tcb *t, long r)
+/* Memory that others can write to is not the program's own any more. NULL, or why it cannot be recorded */
+static const char *cannot_map(struct rt_tcb *t, long r)
 {
 	const uint64_t *g = t->sv.gpr;
 	bool shared = (g[R10] & 15) != MAP_PRIVATE;
 
 	if (rt_err(r))
-		return true;
+		return NULL;
 	if (g[R10] & MAP_ANONYMOUS)
-		return true; /* shared with children only, of which there are none */
+		return NULL; /* shared with children only, of which there are none */
 	if (shared && (g[RDX] & PROT_WRITE))
-		return false;
-	return put_file(t, (int)g[R8]);
+		return "it mapped memory that others can write to";
+	return put_file(t, (int)g[R8]) ? NULL : "it mapped a file that has no name";
 }
 
-/* a change of the address space that the replay makes, too */
-static bool can_repeat(struct rt_tcb *t, long r)
+/* a change of the address space: NULL if the replay makes it, too, or why it cannot */
+static const char *cannot_repeat(struct rt_tcb *t, long r)
 {
 	switch (t->sv.nr) {
 	case __NR_mmap:
-		return can_map(t, r);
+		return cannot_map(t, r);
 	case __NR_madvise:
-		return can_drop(t, r);
+		return can_drop(t, r) ? NULL : "it dropped pages of a file";
 	case __NR_munmap:
 	case __NR_mremap:
 	case __NR_mprotect:
 	case __NR_pkey_mprotect:
 	case __NR_brk:
-		return true;
+		return NULL;
 	}
-	return rt_err(r); /* shmdt, remap_file_pages, process_madvise */
+	/* shmdt, remap_file_pages, process_madvise */
+	return rt_err(r) ? NULL : "it changed its memory in a way that cannot be repeated";
 }
 
 /* ---- calls ---- */
-
-static bool makes_another(uint64_t nr)
-{
-	return nr == __NR_clone || nr == __NR_fork || nr == __NR_vfork || nr == 435; /* clone3 */
-}
-
-#define SIGALRM 14
-
-/* The signal, if the call arms a timer. One that comes while the program computes cannot be recorded; one that has a
- * handler will. */
-static uint32_t arms(const struct rt_tcb *t)
-{
-	static const uint8_t by_timer[3] = {SIGALRM, 26,
-					    27}; /* ITIMER_REAL, _VIRTUAL: SIGVTALRM, _PROF: SIGPROF */
-	const uint64_t *g = t->sv.gpr;
-	uint64_t v[4]; /* struct itimerval: interval, value; struct sigevent: value, signo and notify */
-
-	switch (t->sv.nr) {
-	case __NR_alarm:
-		return (uint32_t)g[RDI] ? SIGALRM : 0;
-	case __NR_setitimer:
-		return g[RDI] < 3 && !rt_copy_out(v, g[RSI], 32) && (v[2] || v[3]) ? by_timer[g[RDI]] : 0;
-	case __NR_timer_create:
-		if (!g[RSI] || rt_copy_out(v, g[RSI], 16))
-			return SIGALRM;
-		return v[1] >> 32 == 1 /* SIGEV_NONE */ ? 0 : (uint32_t)v[1] & 127;
-	}
-	return 0;
-}
-
-/* signals of descriptors, leases, directories, queues, whoever has a handler for which */
-static bool asks_for_signals(const struct rt_tcb *t)
-{
-	uint32_t cmd = (uint32_t)t->sv.gpr[RSI];
-
-	if (t->sv.nr == __NR_fcntl)
-		return cmd == F_SETOWN || cmd == F_SETSIG || cmd == F_SETOWN_EX || cmd == F_SETLEASE ||
-		       cmd == F_NOTIFY || (cmd == F_SETFL && (t->sv.gpr[RDX] & FASYNC));
-	return t->sv.nr == __NR_mq_notify || (t->sv.nr == __NR_ioctl && cmd == 0x5452 /* FIOASYNC */);
-}
-
-/* From this call on a handler may be called at any instruction. */
-static bool interrupts(const struct rt_tcb *t)
-{
-	static uint64_t armed; /* bit n - 1: signal n */
-	uint32_t sig = arms(t);
-	uint64_t handler = 0;
-
-	if (sig && sig <= 64)
-		armed |= 1ull << (sig - 1);
-	if (sig && sig <= 64 && t->sig[sig].act.handler > 1)
-		return true;
-	if (t->sv.nr == __NR_rt_sigaction && (sig = (uint32_t)t->sv.gpr[RDI]) - 1 < 64 &&
-	    armed >> (sig - 1) & 1 && t->sv.gpr[RSI] && !rt_copy_out(&handler, t->sv.gpr[RSI], 8))
-		return handler > 1;
-	return asks_for_signals(t);
-}
 
 /* RT_DO_*, or -1: the call is one of those that rt_syscall() treats itself */
 int rt_record_before(struct rt_tcb *t)
 {
 	uint64_t arg[6];
+	const char *why;
 
 	t->t.lp = t->lp0 = t->th.rec;
 	t->called = rt_tsc();
-	if (makes_another(t->sv.nr) || interrupts(t))
-		return rt_switch_here(t, t->t.target - 2);
 	rt_args(t, arg);
+	why = rt_full_before(t, arg);
+	if (why)
+		return rt_switch_here(t, t->t.target - 2, why);
 	rt_sysin((long)t->sv.nr, arg, &t->before);
 	if (t->sv.nr == __NR_exit || t->sv.nr == __NR_exit_group)
 		rt_record_end(t, REC_EXIT, (uint32_t)arg[0], t->t.target);
@@ -220,12 +166,19 @@ int rt_record_before(struct rt_tcb *t)
 int rt_record_call(struct rt_tcb *t, long r)
 {
 	uint64_t arg[6];
+	const char *why = NULL;
 	int n = 0, class;
 
 	rt_args(t, arg);
 	class = rt_sysout((long)t->sv.nr, arg, r, &t->before, out, RT_SYSOUT_MAX, &n);
-	if (class == OUT_STOP || (class == OUT_MAP && !can_repeat(t, r)))
-		return rt_switch_here(t, t->t.target);
+	if (class == OUT_STOP)
+		why = "a system call of which nobody knows what it wrote";
+	else if (rt.blind)
+		why = "it loaded a module whose system calls would not be seen";
+	else if (class == OUT_MAP)
+		why = cannot_repeat(t, r);
+	if (why)
+		return rt_switch_here(t, t->t.target, why);
 	put_call(t, r, n);
 	t->sv.gpr[R15] = t->t.lp = t->th.rec;
 	return RT_DO_FINISH;
@@ -438,6 +391,48 @@ static void drop_rseq(void)
 			return;
 }
 
+static bool is_private(const struct rt_vma *v, void *arg)
+{
+	bool *shared = arg;
+
+	*shared = !v->priv && (v->prot & PROT_WRITE) && !rt_ours(v->lo);
+	return !*shared;
+}
+
+/* constructors that ran before this library's may have made threads */
+static bool one_thread(void)
+{
+	char buf[512];
+	long fd = rt_open("/proc/self/task", O_RDONLY | O_DIRECTORY, 0), n, entries = 0;
+
+	if (rt_err(fd))
+		return false;
+	n = rt_sc(__NR_getdents64, fd, buf, sizeof(buf));
+	rt_close((int)fd);
+	for (long at = 0; at < n; entries++) {
+		uint16_t len;
+
+		memcpy(&len, buf + at + 16, 2); /* struct linux_dirent64: d_reclen */
+		at += len;
+	}
+	return entries == 3; /* . and .. */
+}
+
+bool rt_record_alone(void)
+{
+	bool shared = false;
+
+	return one_thread() && !rt_maps(is_private, &shared) && !shared;
+}
+
+void rt_record_not(const char *why)
+{
+	rt.how = RT_FULL;
+	rt.full_why = why;
+	rt.restorable = false;
+	rt.mapflags = rt.fullflags;
+}
+
 /* before anything of the program has been looked at */
 int rt_record_prepare(void)
 {
@@ -480,6 +475,8 @@ void rt_record_start(struct rt_tcb *t)
 	struct rec_cpu cpu = {.head = {REC_CPU, sizeof(cpu)}};
 
 	t->th.rec = t->t.lp;
+	rt.umask = (uint32_t)rt_sc(__NR_umask, 022);
+	rt_sc(__NR_umask, rt.umask);
 	put(t, &c, sizeof(c));
 	rec_cpu_get(&cpu);
 	put(t, &cpu, sizeof(cpu));

@@ -223,16 +223,26 @@ static uint32_t resume(struct rt_tcb *t, uint64_t *uc, uint64_t frame)
 	return 0;
 }
 
-bool rt_enter(struct rt_tcb *t, uint64_t *uc)
+static bool enter(struct rt_tcb *t, uint64_t *uc, bool called)
 {
 	uint64_t rip = uc[UC_RIP / 8];
 	const struct rt_module *m = rt_mod_traced(rip);
 	struct rt_spot s;
 
-	if (!m || !rt_xlat_to(m, (uint32_t)(rip - m->bias), &s) || s.keeps || resume(t, uc, 0))
+	if (!m || !rt_xlat_to(m, (uint32_t)(rip - m->bias), &s) || (s.keeps && !called) || resume(t, uc, 0))
 		return false;
 	t->t.expect = 0;
 	return true;
+}
+
+bool rt_enter(struct rt_tcb *t, uint64_t *uc)
+{
+	return enter(t, uc, false);
+}
+
+bool rt_enter_called(struct rt_tcb *t, uint64_t *uc)
+{
+	return enter(t, uc, true);
 }
 
 void rt_enter_anyway(struct rt_tcb *t, uint64_t *uc)

@@ -4,8 +4,8 @@
  *
  * Where a program stops being alone (a thread, a child, memory that it shares) or the kernel does what cannot be
  * told later, a new image begins in the run directory, as with an exec: full maps, a ring and a collector of
- * its own, a start state. The program goes on in the full copies at the very instruction. Nothing of the old copies is on
- * any stack.
+ * its own, Intel PT if it opens, a start state. The program goes on in the full copies at the very instruction. Nothing of
+ * the old copies is on any stack.
  *
  *   proc-PID.N: record stream … REC_SWITCH        proc-PID.N+1: start.bin, RESUME at that instruction …
  */
@@ -19,12 +19,11 @@ static int begin(uint64_t *uc)
 	for (int i = 0; i < 16; i++)
 		regs[i] = uc[rt_uc_word[i]];
 	regs[16] = uc[UC_RIP / 8];
-	rt.how = RT_FULL;
-	rt.restorable = rt.active = false; /* as in the constructor: files are written from here */
-	rt.mapflags &= ~(MAP_F_NONDET | MAP_F_SPARSE);
+	rt.active = false; /* as in the constructor: files are written from here */
 	rt_slow_all = 0;
 	rt.nmod = rt.nindex = rt.next_id = 0;
-	if (rt_dir_next() || rt_ring_open())
+	rt.ring = NULL;
+	if (rt_pt_look() || rt_dir_next() || rt_ring_open() || rt_pt_open())
 		return -EIO;
 	r = rt_mod_start();
 	if (rt_ring_ready())
@@ -37,28 +36,38 @@ static int begin(uint64_t *uc)
 
 /* The program's state is in uc; afterwards what it goes on with, or what it was. The new TCB, which is in force,
  * or NULL: it must go on in the original text */
-static struct rt_tcb *change(struct rt_tcb *t, uint64_t *uc, uint32_t where)
+static struct rt_tcb *change(struct rt_tcb *t, uint64_t *uc, uint32_t where, const char *why)
 {
 	struct ring_head *old = rt.ring;
-	uint64_t size = ring_size(old);
+	uint64_t size = ring_size(old), mask;
+	int r;
 
 	rt_record_end(t, REC_SWITCH, where, uc[UC_RIP / 8]);
 	rt_chunk_give(t, RING_END);
 	rt_proc(t)->nlive = 0;
 	t->th.life = RING_THREAD_FREE;
+	old->switched = 1;
 	__atomic_store_n(&rt_proc(t)->state, RING_EXEC, __ATOMIC_RELEASE);
 	rt_ring_kick();
 	rt_unapply_all();
 	rt_sig_full();
-	if (begin(uc)) {
+	rt_record_not(why);
+	mask = rt_sc(__NR_umask, rt.umask);
+	r = begin(uc);
+	rt_sc(__NR_umask, mask);
+	if (!r && rt.pt) {
+		rt_sc(__NR_arch_prctl, 0x1001 /* ARCH_SET_GS */, rt.main);
+		r = rt_pt_start();
+	}
+	if (r) {
 		rt_unapply_all();
 		rt.stopped = true;
 		rt_sig_restore(rt.sig);
-		rt_sc(__NR_arch_prctl, 0x1001 /* ARCH_SET_GS */, 0);
+		rt_sc(__NR_arch_prctl, 0x1001, 0);
 		rt_say("cannot go on tracing; running untraced", NULL, NULL, NULL);
 		return NULL;
 	}
-	if (!rt_enter(rt.main, uc))
+	if (!rt_enter_called(rt.main, uc))
 		rt.main->t.r15 = uc[rt_uc_word[R15]]; /* opaque code: a mark is due */
 	rt_sc(__NR_arch_prctl, 0x1001, rt.main);
 	rt_munmap((uint64_t)old, size); /* which tells its collector */
@@ -68,11 +77,11 @@ static struct rt_tcb *change(struct rt_tcb *t, uint64_t *uc, uint32_t where)
 /* from a signal handler, with the program's state in uc; the TCB in force then, or NULL */
 struct rt_tcb *rt_switch_signal(struct rt_tcb *t, uint64_t *uc)
 {
-	return change(t, uc, REC_SOMEWHERE);
+	return change(t, uc, REC_SOMEWHERE, "a signal came while it computed");
 }
 
 /* from the hook of a system call: rip is the instruction that the program goes on with. RT_DO_* */
-int rt_switch_here(struct rt_tcb *t, uint64_t rip)
+int rt_switch_here(struct rt_tcb *t, uint64_t rip, const char *why)
 {
 	uint64_t uc[UC_SIZE / 8], rflags = rt_rflags(0x202, t->sv.flags);
 	uint64_t target = t->t.target;
@@ -87,7 +96,7 @@ int rt_switch_here(struct rt_tcb *t, uint64_t rip)
 		uc[rt_uc_word[RAX]] = sv.nr;
 	uc[UC_RIP / 8] = rip;
 	uc[UC_EFLAGS / 8] = rflags;
-	n = change(t, uc, 0);
+	n = change(t, uc, 0, why);
 	for (int i = 0; i < 16; i++)
 		sv.gpr[i] = uc[rt_uc_word[i]];
 	sv.rip = uc[UC_RIP / 8];

@@ -134,6 +134,8 @@ void rt_xlat(struct rt_tcb *t, uint64_t *gpr, uint64_t rip, uint64_t *rflags, st
 	in_copy(t, x, gpr, rflags);
 }
 
+#define INSN_MAX 15 /* bytes (SDM Vol. 2, 2.3.11) */
+
 /* the block of a group that vaddr is in, NULL if no instruction of it begins there; next: the one behind */
 static const struct map_block *block_of(const struct rt_module *m, const struct map_group *g, uint32_t vaddr,
 					uint32_t *next)
@@ -144,7 +146,11 @@ static const struct map_block *block_of(const struct rt_module *m, const struct 
 	uint32_t end;
 
 	b += g->block_first;
-	for (hi = g->nblocks; lo < hi;) {
+	hi = g->nblocks;
+	/* nearly all groups are elsewhere: this is most of what looking through them costs */
+	if (!hi || vaddr < b->vaddr || vaddr >= b[hi - 1].vaddr + INSN_MAX * (uint64_t)b[hi - 1].ninsn)
+		return NULL;
+	while (lo < hi) {
 		uint64_t mid = lo + (hi - lo) / 2;
 
 		if (b[mid].vaddr <= vaddr)

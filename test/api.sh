@@ -66,8 +66,12 @@ flags=$(PKG_CONFIG_PATH=$dir/inst/lib/pkgconfig pkg-config --static --cflags --l
 check "pkg-config" test -n "$flags"
 # shellcheck disable=SC2086 # flags are words
 check "links with names of its own" ${CC:-cc} -Wall -Werror -o "$dir/app" "$dir/app.c" $flags
-XDG_CACHE_HOME=$b/cache PTRACE_ANALYZE=$b/ptrace-analyze PTRACE_DIR=$dir/run \
-	LD_PRELOAD=$b/libptrace_rt.so /bin/true 2>"$dir/err"
+record() { # DIR CF
+	XDG_CACHE_HOME=$b/cache PTRACE_ANALYZE=$b/ptrace-analyze PTRACE_DIR=$1 PTRACE_CF=$2 \
+		LD_PRELOAD=$b/libptrace_rt.so /bin/true 2>"$dir/err"
+}
+record "$dir/run" soft
+record "$dir/rec" auto
 decode=$b/ptrace-decode
 check "writes a trace file" "$decode" --format=bin -o "$dir/trace" "$dir/run"
 n=$("$decode" --json "$dir/run" | sed -n 's/.*"accesses": \([0-9]*\).*/\1/p')
@@ -80,6 +84,9 @@ little() { # 300 MiB of address space, most of it for the maps, which are files
 check "in little address space" little
 check "with a bound on shadow memory" little --memory=8M
 head -c "$(($(stat -c %s "$dir/trace") / 2))" "$dir/trace" >"$dir/cut"
+check "a replay's trace file" "$decode" --format=bin -o "$dir/trace2" "$dir/rec"
+m=$("$decode" --json "$dir/rec" | sed -n 's/.*"accesses": \([0-9]*\).*/\1/p')
+check "a replay, three ways" test "$(PTRACE_REPLAY=$b/ptrace-replay "$dir/app" "$dir/rec" "$dir/trace2")" = "$m $m $m"
 check "a cut trace file is an error" test "$("$dir/app" "$dir/run" "$dir/cut" 2>&1)" != "$n $n $n"
 echo "$pass passed, $fail failed"
 [ $fail = 0 ]

@@ -56,7 +56,8 @@ EOF
 gcc -O1 -o prog p.c && gcc -O1 -Wl,--build-id=none -o nobuildid p.c || exit 1
 mkdir cache
 export XDG_CACHE_HOME="$dir/cache" PTRACE_ANALYZE="$dir/analyze"
-unset PTRACE_DIR PTRACE_VERIFY PTRACE_MODE PTRACE_CF LD_PRELOAD
+unset PTRACE_DIR PTRACE_VERIFY PTRACE_MODE LD_PRELOAD
+export PTRACE_CF=soft # damage to what is logged; to a recording for a replay: replay.sh
 traced() { env LD_PRELOAD="$B/libptrace_rt.so" "$@"; }
 json() { sed -n "s/.*\"$1\": \"*\([a-z0-9-]*\)\"*.*/\1/p" "$2"; }
 wait_end() { i=0; while ! grep -q '"end"' run.dir/proc-*/proc.json 2>/dev/null && [ $i -lt 100 ]; do sleep 0.05; i=$((i + 1)); done; }

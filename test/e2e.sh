@@ -18,6 +18,7 @@
 # E2E_SHOW_OPAQUE=N lists the heaviest opaque pages.
 # Exit status: 0 all passed, 1 some failed, 2 something needed is missing.
 set -u
+export PTRACE_CF="${PTRACE_CF:-soft}" # what the copies log is compared: a replay runs in the same ones
 . "$(dirname "$0")/jobs.sh"
 build=$(realpath -m "${BUILD:-build}")
 oracle=$build/test/oracle
@@ -34,6 +35,7 @@ mkdir -p "$work" || exit 2
 # Cached maps know the format's version, not that the analyzer changed.
 XDG_CACHE_HOME=${E2E_MAPS:-$build/cache/$(cksum < "$build/ptrace-analyze" | tr ' ' '-')}
 export XDG_CACHE_HOME
+mkdir -p "$XDG_CACHE_HOME" # the runtime makes one level only, and without it an executed image begins a run of its own
 [ -n "${E2E_KEEP:-}" ] || trap 'rm -rf "$work"' EXIT
 
 # What a program of ours says in its first lines.

@@ -4,6 +4,7 @@
 #
 # usage: test/forks.sh [BUILD]
 set -u
+export PTRACE_CF="${PTRACE_CF:-soft}" # log everything: what a replay computes is for replay.sh
 build=$(realpath "${1:-build}") || exit 2
 work=$(mktemp -d) || exit 2
 trap 'rm -rf "$work"' EXIT

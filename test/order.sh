@@ -7,6 +7,7 @@
 # order_prog writes the slots of an array one after the other, each by whoever has the lock. In the trace,
 # merged by time, the addresses must only go up.
 set -u
+export PTRACE_CF="${PTRACE_CF:-soft}" # log everything: what a replay computes is for replay.sh
 build=$(realpath "${1:-build}") || exit 2
 work=$(mktemp -d) || exit 2
 trap 'rm -rf "$work"' EXIT

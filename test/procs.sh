@@ -5,13 +5,14 @@
 #
 #	test/procs.sh [PROG...]		all of them by default
 #
-# Each is run natively, traced with every address logged (PTRACE_VERIFY=1), and traced as users do. Output, of
+# Each is run natively, traced in full with every address logged (PTRACE_CF=soft PTRACE_VERIFY=1), and traced as users do. Output, of
 # whatever process, and exit status must be the same. All addresses must be right, and no thread may end before
 # the end. What does not work yet is listed in the programs' headers: a program with STOPS_TODAY: WHY may end its
 # trace early, one with FAILS_TODAY: WHY may behave differently when traced. Once it works the driver says so, and
 # the line goes. With `ENV: NAME=VALUE` in the header it
 # runs once more with that, with `PRELOAD: LIB` twice more, that library preloaded before ours and after it.
-# `THREADS: N`: the trace has so many threads, of all its processes; `ACCESSES: N`: at least so many. `KILLED: yes`: a signal ends one of its processes, and its threads are decoded as far as they got.
+# `THREADS: N`: the trace has so many threads, of all its processes (and those that went on from a recording for a
+# replay to one in full, once more); `ACCESSES: N`: at least so many. `KILLED: yes`: a signal ends one of its processes, and its threads are decoded as far as they got.
 #
 # Environment: BUILD (build); PROCS_JOBS=N runs N at a time; PROCS_KEEP=1 keeps the files of failed ones.
 # Exit status: 0 all passed, 1 some failed, 2 something needed is missing.
@@ -30,6 +31,7 @@ done
 # Cached maps know the format's version, not that the analyzer changed.
 XDG_CACHE_HOME=${PROCS_MAPS:-$build/cache/$(cksum < "$build/ptrace-analyze" | tr ' ' '-')}
 export XDG_CACHE_HOME PTRACE_ANALYZE="$build/ptrace-analyze"
+mkdir -p "$XDG_CACHE_HOME"
 
 field() { # FIELD PROG: what the source says in its first lines
 	base=$(basename "$2"); base=${base%%.*}
@@ -60,7 +62,8 @@ same() {
 count_threads() {
 	n=$(field THREADS "$1")
 	[ -n "$n" ] || return 0
-	got=$(timeout 60 "$decode" --list "$d/run" 2> /dev/null | grep -c '^ *thread [0-9]*: tid')
+	timeout 60 "$decode" --list "$d/run" > "$d/list" 2> /dev/null
+	got=$(($(grep -c '^ *thread [0-9]*: tid' "$d/list") - $(grep -c '^ *process .*: goes on, recorded in full$' "$d/list")))
 	[ "$got" -eq "$n" ] || { detail="the trace has $got threads, not $n"; return 1; }
 }
 
@@ -110,7 +113,7 @@ one_env() {
 	for kind in verify plain; do
 		rm -rf "$d/run"
 		verify=
-		[ $kind = plain ] || verify=PTRACE_VERIFY=1
+		[ $kind = plain ] || verify="PTRACE_CF=soft PTRACE_VERIFY=1"
 		# shellcheck disable=SC2086
 		run "$d/$kind" $extra $verify PTRACE_DIR="$d/run" LD_PRELOAD="$before${before:+:}$rt${after:+:}$after" "$1"
 		same $kind || return 1

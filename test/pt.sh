@@ -31,6 +31,7 @@ mkdir -p "$work" || exit 2
 # Cached maps know the format's version, not that the analyzer changed.
 XDG_CACHE_HOME=${E2E_MAPS:-$build/cache/$(cksum <"$build/ptrace-analyze" | tr ' ' '-')}
 export XDG_CACHE_HOME
+mkdir -p "$XDG_CACHE_HOME" # the runtime makes one level only, and without it an executed image begins a run of its own
 [ -n "${PT_KEEP:-}" ] || trap 'rm -rf "$work"' EXIT
 
 # both runs see environments of the same size: the values have the same lengths
@@ -48,7 +49,7 @@ pt() { # DIR CMD...
 	d=$1
 	shift
 	# shellcheck disable=SC2086 # options
-	timeout -k 5 "${PT_TIMEOUT:-300}" "$ptsim" --kernel -v -E LD_PRELOAD="$rt" -E PTRACE_CF=auto -E PTRACE_DIR="$d/run.test" \
+	timeout -k 5 "${PT_TIMEOUT:-300}" "$ptsim" --kernel -v -E LD_PRELOAD="$rt" -E PTRACE_CF=full -E PTRACE_DIR="$d/run.test" \
 		${ptw:+$ptw=1} ${PT_OPTIONS:-} -- "$@" >"$d/pt.out" 2>"$d/pt.err" </dev/null
 }
 
@@ -83,8 +84,15 @@ verified() { # CMD...
 	[ $r -eq 0 ] && echo "$detail" | grep -q 'wrong=0 unknown=0 missing=0' && result=ok
 }
 
+# Whether a lock inside libc is contended is not the same in every run of a program with threads: a difference that is
+# there by chance is not there twice.
 one() { # CMD...: sets result and detail
-	result=FAIL detail=
+	once "$@"
+	[ "$result" != FAIL ] || [ -z "${all:-}" ] || [ -n "${PT_VERIFY:-}${PT_LOSSES:-}" ] || once "$@"
+}
+
+once() { # CMD...
+	result=FAIL detail= all=''
 	d=$work/$(basename "$1")
 	rm -rf "$d"
 	mkdir -p "$d"

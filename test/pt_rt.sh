@@ -30,10 +30,10 @@ says() {
 	sim "$@" $lib -E PTRACE_CF=pt "$prog"
 	[ $? = "$want" ] && { [ -z "$words" ] || grep -q "$words" err; }
 }
-soft() { # WORDS SIM-OPTIONS...: PTRACE_CF=auto goes on without, and the run says why
+soft() { # WORDS SIM-OPTIONS...: PTRACE_CF=full goes on without, and the run says why
 	words=$1; shift
 	# shellcheck disable=SC2086
-	sim "$@" $lib "$prog" && grep -q '"cf": "soft"' run.dir/run.json && grep -q "$words" run.dir/run.json &&
+	sim "$@" $lib -E PTRACE_CF=full "$prog" && grep -q '"cf": "soft"' run.dir/run.json && grep -q "$words" run.dir/run.json &&
 		[ -z "$(find run.dir -name 'pt-*')" ] && "$B/ptrace-decode" run.dir >/dev/null 2>err
 }
 soft_refused() { # WORDS SIM-OPTIONS...: PTRACE_CF=auto, the program runs untraced and one line says why

@@ -4,6 +4,7 @@
 # surroundings (full disk, unwritable directory, killed process or collector) leave a readable
 # run directory; ptrace-record's refusals and statuses.
 set -u
+export PTRACE_CF="${PTRACE_CF:-soft}" # log everything: what a replay computes is for replay.sh
 here=$(cd "$(dirname "$0")/.." && pwd)
 B=$here/build
 dir=$(mktemp -d) || exit 1
@@ -57,7 +58,7 @@ check pt-no-event nopt 'takes no events of a thread' PTRACE_PMU_DIR="$dir/pmu"
 check pt-no-event-run grep -q '"stop_reason": "unsupported"' run.dir/run.json
 rm -rf run.dir
 check ptw-no-pmu refused 'PTRACE_PTWRITE=1: needs Intel PT' PTRACE_PTWRITE=1 PTRACE_PMU_DIR="$dir/none"
-env PTRACE_LOG=info PTRACE_PMU_DIR="$dir/pmu" LD_PRELOAD="$B/libptrace_rt.so" "$B/test/rt_prog" log >out 2>err
+env PTRACE_CF=full PTRACE_LOG=info PTRACE_PMU_DIR="$dir/pmu" LD_PRELOAD="$B/libptrace_rt.so" "$B/test/rt_prog" log >out 2>err
 check pt-auto [ $? = 42 ]
 settled
 check pt-auto-says grep -q 'control flow: recorded by the copies: .*takes no events of a thread' err

@@ -3,6 +3,7 @@
 # rt_hook.sh - the runtime's hooks on rt_prog with a hand-made map: every case must print and
 # return what it does untraced, and leave the run directory in the expected state.
 set -u
+export PTRACE_CF="${PTRACE_CF:-soft}" # log everything: what a replay computes is for replay.sh
 here=$(cd "$(dirname "$0")/.." && pwd)
 B=$here/build
 dir=$(mktemp -d) || exit 1

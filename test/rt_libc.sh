@@ -3,6 +3,7 @@
 # rt_libc.sh - processes, threads, signals, dlopen through libc with the real analyzer: output,
 # exit status and (without ASLR) every address the program is given are as untraced.
 set -u
+export PTRACE_CF="${PTRACE_CF:-soft}" # log everything: what a replay computes is for replay.sh
 here=$(cd "$(dirname "$0")/.." && pwd)
 B=$here/build
 dir=$(mktemp -d) || exit 1

@@ -5,6 +5,7 @@
 #
 # usage: test/sig.sh [BUILD]
 set -u
+export PTRACE_CF="${PTRACE_CF:-soft}" # log everything: what a replay computes is for replay.sh
 build=$(realpath -m "${1:-build}")
 tmp=$(mktemp -d) || exit 2
 trap 'rm -rf "$tmp"' EXIT

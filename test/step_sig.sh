@@ -5,6 +5,7 @@
 # handler. The program must see its own registers and positions and end as ever; its trace must be that of an
 # undisturbed run, and the handlers' in between.
 set -u
+export PTRACE_CF="${PTRACE_CF:-soft}" # log everything: what a replay computes is for replay.sh
 here=$(cd "$(dirname "$0")/.." && pwd)
 B=$(realpath -m "${B:-$here/build}")
 dir=$(mktemp -d) || exit 1

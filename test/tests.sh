@@ -47,10 +47,10 @@ run e2e env BUILD="$b" E2E_JOBS=2 test/e2e.sh $(OUT=$p test/progs/build.sh --lis
 run flow env BUILD="$b" test/flow/flow.sh "$p"/jt_dense "$p"/computed_goto "$p"/setjmp "$p"/flags_odd "$p"/last_ret \
 	"$p"/rep_strings "$p"/exceptions "$p"/ucontext "$p"/r15_branch "$p"/tailcall "$p"/plt_self "$p"/dlopen \
 	"$p"/signals "$p"/sig_longjmp "$p"/sig_frame "$p"/fault_loop "$p"/stk_jump
-# Intel PT, under the simulator. sig_nested takes minutes there: tens of millions of instructions in handlers' ways
+# Intel PT, under the simulator
 # shellcheck disable=SC2046
-run pt env BUILD="$b" PT_JOBS=2 test/pt.sh $(OUT=$p test/progs/build.sh --list-base | tr ' ' '\n' | grep -v sig_nested) \
-	"$p"/thr_join "$p"/thr_tsd "$p"/proc_fork "$p"/stk_context
+run pt env BUILD="$b" PT_JOBS=2 test/pt.sh $(OUT=$p test/progs/build.sh --list-base) \
+	"$p"/thr_join "$p"/thr_tsd "$p"/proc_fork "$p"/proc_vfork "$p"/stk_context
 run pt_real env BUILD="$b" test/pt.sh --real
 run pt_losses env BUILD="$b" PT_LOSSES=1 PT_OPTIONS='--ovf 5000' test/pt.sh "$p"/deep_recursion "$p"/libc_strings "$p"/exceptions
 # values by ptwrite, all of them, and what is not in loops

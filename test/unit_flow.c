@@ -461,22 +461,22 @@ static void values(void)
 	ptw(VALN, 9, false);
 	lap(true, true);
 	f = opened();
-	check(!f->ops->stops(f, VALJ), "interrupted before a value");
+	check(!f->ops->stops(f, VALJ, false), "interrupted before a value");
 	VALUE(f, VAL4, 5);
 	WENT(f, VALJ, VAL8);
 	VALUE(f, VAL8, 0x1122334455667788);
 	WENT(f, JE, COPY + 7);
 	WENT(f, JNE, COPY + 11);
 	WENT(f, JMP, VAL4);
-	check(f->ops->stops(f, VAL4), "not interrupted before the first value");
-	check(!f->ops->stops(f, VAL8), "interrupted behind a value that is not asked for yet");
+	check(f->ops->stops(f, VAL4, false), "not interrupted before the first value");
+	check(!f->ops->stops(f, VAL8, false), "interrupted behind a value that is not asked for yet");
 	VALUE(f, VAL4, 7);
 	check(f->counter == 1, "counter %u", f->counter);
 	WENT(f, VALJ, VAL8);
-	check(!f->ops->stops(f, VALN), "interrupted behind the second value before it");
-	check(f->ops->stops(f, VAL8), "not interrupted before the second value");
+	check(!f->ops->stops(f, VALN, false), "interrupted behind the second value before it");
+	check(f->ops->stops(f, VAL8, false), "not interrupted before the second value");
 	VALUE(f, VAL8, 8);
-	check(f->ops->stops(f, VALN), "not interrupted behind the second value");
+	check(f->ops->stops(f, VALN, false), "not interrupted behind the second value");
 	WENT(f, JE, COPY + 7);
 	f->ops->close(f);
 
@@ -549,20 +549,53 @@ static void signals(void)
 	ip(ppt_tip_pge, COPY);
 	lap(true, false);
 	f = opened();
-	check(!f->ops->stops(f, COPY + 7), "interrupted before the je");
+	check(!f->ops->stops(f, COPY + 7, false), "interrupted before the je");
 	WENT(f, JE, COPY + 7);
-	check(!f->ops->stops(f, COPY + 9), "interrupted at the jne");
-	check(!f->ops->stops(f, OPAQUE), "interrupted at the handler's first instruction");
-	check(f->ops->stops(f, COPY + 7), "not interrupted at the call");
-	check(!f->ops->stops(f, COPY + 7), "interrupted twice at the call");
-	check(f->ops->stops(f, OPAQUE + 3), "not interrupted in the handler");
+	check(!f->ops->stops(f, COPY + 9, false), "interrupted at the jne");
+	check(!f->ops->stops(f, OPAQUE, false), "interrupted at the handler's first instruction");
+	check(f->ops->stops(f, COPY + 7, false), "not interrupted at the call");
+	check(!f->ops->stops(f, COPY + 7, false), "interrupted twice at the call");
+	check(f->ops->stops(f, OPAQUE + 3, false), "not interrupted in the handler");
 	WENT(f, JNE, COPY + 11);
 	WENT(f, JMP, COPY + 15);
 	check(f->counter == 1, "counter %u", f->counter);
-	check(f->ops->stops(f, COPY + 17), "not interrupted behind the system call");
+	check(f->ops->stops(f, COPY + 17, false), "not interrupted behind the system call");
 	check(f->counter == 1, "counter %u", f->counter);
 	WENT(f, JE, COPY + 7);
 	WENT(f, JNE, COPY + 11);
+	f->ops->close(f);
+}
+
+/* rt_sigreturn with one more signal waiting: the second handler begins where the first one's return would have led */
+static void waiting(void)
+{
+	struct flow *f;
+
+	begin(RUN_PT_BRANCHES);
+	psb(COPY + 4, 0);
+	ip(ppt_fup, COPY + 7);
+	ip(ppt_tip_pgd, 0);
+	for (int i = 0; i < 2; i++) {
+		ip(ppt_tip_pge, OPAQUE);
+		tnt("N");
+		ip(ppt_tip, COPY + 15);
+		ip(ppt_tip_pgd, 0);
+	}
+	ip(ppt_tip_pge, COPY + 7);
+	ip(ppt_tip, OPAQUE);
+	tnt("TTN");
+	counter(1);
+	ip(ppt_tip, COPY + 15);
+	f = opened();
+	check(f->ops->stops(f, COPY + 7, false), "not interrupted");
+	check(!f->ops->stops(f, COPY + 7, false), "interrupted twice, says the packets' place");
+	check(!f->ops->more(f), "straight on, with a signal ahead");
+	check(f->ops->stops(f, COPY + 7, true), "not interrupted once more as the handler returned");
+	check(!f->ops->stops(f, COPY + 7, true), "interrupted a third time");
+	WENT(f, JNE, COPY + 11);
+	check(f->ops->more(f), "the last jump is not seen");
+	WENT(f, JMP, COPY + 15);
+	check(!f->ops->more(f), "a jump behind the last one");
 	f->ops->close(f);
 }
 
@@ -602,7 +635,7 @@ static void losses(void)
 	WENT(f, JE, COPY + 7);
 	ENDS(f, JNE, FLOW_LOST, "OVF"); /* libipt does not say where this one went */
 	ENDS(f, JNE, FLOW_LOST, "OVF"); /* and so it stays */
-	check(!f->ops->stops(f, COPY + 4), "interrupted while lost");
+	check(!f->ops->stops(f, COPY + 4, false), "interrupted while lost");
 	RESYNC(f, 9);
 	WENT(f, JMP, COPY);
 	WENT(f, JE, COPY + 4);
@@ -772,6 +805,7 @@ int main(void)
 	ptwrite();
 	values();
 	signals();
+	waiting();
 	losses();
 	replaced();
 	files();

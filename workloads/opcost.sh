@@ -16,7 +16,7 @@ cd "$work" || exit 2
 
 least() { sort -n | head -1; }
 traced() { # OPERATION COUNT
-	PTRACE_DIR=$work/run LD_PRELOAD=$build/libptrace_rt.so "$prog" "$@"
+	PTRACE_CF=${PTRACE_CF:-soft} PTRACE_DIR=$work/run LD_PRELOAD=$build/libptrace_rt.so "$prog" "$@"
 	while pgrep -f "ptrace-collect --run $work/run" >/dev/null; do sleep 0.05; done
 	rm -rf "$work"/run*
 }

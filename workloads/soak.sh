@@ -28,7 +28,7 @@ random() { # N: 0 to N - 1, into $r. The generator of POSIX rand(3)
 # killed PROG MS: run it and kill it after so many ms; why is set on failure, "" otherwise
 killed() {
 	rm -rf "$d"; mkdir -p "$d"
-	PTRACE_VERIFY=1 PTRACE_DIR=$d/run LD_PRELOAD=$build/libptrace_rt.so setsid "$1" \
+	PTRACE_CF=soft PTRACE_VERIFY=1 PTRACE_DIR=$d/run LD_PRELOAD=$build/libptrace_rt.so setsid "$1" \
 		> "$d/out" 2> "$d/err" < /dev/null &
 	pid=$!
 	sleep "$(printf '0.%03d' "$2")"
@@ -59,7 +59,7 @@ orphaned() {
 	timeout -k 5 60 "$1" > "$d/native" 2> "$d/native.err" < /dev/null
 	want=$?
 	! grep -q SKIPPED "$d/native" || return
-	PTRACE_VERIFY=1 PTRACE_DIR=$d/run LD_PRELOAD=$build/libptrace_rt.so timeout -k 5 120 "$1" \
+	PTRACE_CF=soft PTRACE_VERIFY=1 PTRACE_DIR=$d/run LD_PRELOAD=$build/libptrace_rt.so timeout -k 5 120 "$1" \
 		> "$d/out" 2> "$d/err" < /dev/null &
 	pid=$!
 	sleep "$(printf '0.%03d' "$2")"

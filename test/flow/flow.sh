@@ -10,6 +10,7 @@
 #
 # Environment: BUILD (build); FLOW_KEEP=1 keeps the files. Exit status: 0 all passed, 1 some failed.
 set -u
+export PTRACE_CF="${PTRACE_CF:-soft}" # log everything: what a replay computes is for replay.sh
 build=$(realpath -m "${BUILD:-build}")
 work=${TMPDIR:-/tmp}/ptrace-flow.$$
 passed=0 failed=0

@@ -72,10 +72,11 @@ static int branch(struct flow *f, uint64_t ip, uint64_t *next)
 	return FLOW_OK;
 }
 
-static bool stops(struct flow *f, uint64_t ip)
+static bool stops(struct flow *f, uint64_t ip, bool back)
 {
 	struct list *l = (struct list *)f;
 
+	(void)back; /* with signals that wait the list is in the order of what was executed, too */
 	for (size_t i = l->at; i < l->n && !asked(l, l->ip[i]); i++)
 		if (l->ip[i] == (ip | FLOW_BROKEN)) {
 			l->at = i + 1;
@@ -90,6 +91,15 @@ static int value(struct flow *f, uint64_t ip, uint64_t *v)
 	(void)ip;
 	(void)v;
 	return FLOW_END; /* a list of places has none */
+}
+
+static bool more(struct flow *f)
+{
+	struct list *l = (struct list *)f;
+
+	while (l->at < l->n && !asked(l, l->ip[l->at]) && !(l->ip[l->at] & FLOW_BROKEN))
+		l->at++;
+	return l->at + 1 < l->n && asked(l, l->ip[l->at]);
 }
 
 static int resync(struct flow *f, uint32_t *counter)
@@ -142,7 +152,7 @@ static void list_close(struct flow *f)
 
 struct flow *flow_list(const uint64_t *ip, size_t n)
 {
-	static const struct flow_ops ops = {branch, value, stops, resync, module, list_close};
+	static const struct flow_ops ops = {branch, value, stops, more, resync, module, list_close};
 	struct list *l = xcalloc(1, sizeof(*l));
 
 	l->f.ops = &ops;

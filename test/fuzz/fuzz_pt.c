@@ -161,8 +161,8 @@ static void walk(const struct input *in, struct flow *f)
 			if (f->ops->resync(f, &counter) != FLOW_OK)
 				break;
 		} else {
-			f->ops->stops(f, next);
-			f->ops->stops(f, CODE + (next & 63));
+			f->ops->stops(f, next, next & 1);
+			f->ops->stops(f, CODE + (next & 63), false);
 		}
 	}
 	if (f->ops->resync(f, &counter) == FLOW_OK && asked < 8 * in->npt)

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: MIT
 // BREAKS: a program that dies of a signal: the trace must reach up to it; the access that faults is not one.
-// PT_TODAY: what a killed thread did after its last system call is missing
 // BUILD: cc -O2
 // STATUS: 139
 // STOPS: 1000 the run was killed

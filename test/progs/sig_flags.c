@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
 // BREAKS: what the flags of an action mean: which signals are blocked in its handler, what is read back, that
 // it is reset, that siginfo says who raised it.
-// PT_TODAY: the walk and the packets part behind a handler
 // BUILD: cc -O1
 #define _GNU_SOURCE
 #include <signal.h>

@@ -15,6 +15,7 @@
 # directory of its own, and prints what must not differ. Servers run traced, their clients
 # natively. ports=: the first of the TCP ports it may use on the loopback.
 set -u
+export PTRACE_CF="${PTRACE_CF:-soft}"
 
 quick=(xz zstd sort gcc make pipeline gitclone python-threads python-processes python-signals python-asyncio perl)
 slow=(memcached redis nginx postgres node java stress)
