@@ -222,6 +222,13 @@ static bool by_flow(const struct walker *w)
 	return (k->m->map->head->flags & MAP_F_PT) && k->s.where == RUN_STOP_IN_COPY && k->s.ip;
 }
 
+/* the recording says that it was now */
+static bool stops(struct walker *w)
+{
+	return w->flow->ops->stops(w->flow, w->seek.s.ip,
+				   w->back == w->pc && w->back_asked == w->flow->nasked);
+}
+
 int seek_break(struct walker *w, bool *taken)
 {
 	struct seek *k = &w->seek;
@@ -238,7 +245,7 @@ int seek_break(struct walker *w, bool *taken)
 	}
 	if (!by_flow(w))
 		walk_flow_signal(w, k->s.ip);
-	else if (!w->flow->ops->stops(w->flow, k->s.ip, w->back == w->pc && w->back_asked == w->flow->nasked))
+	else if (!stops(w))
 		return 0;
 	if (!done && !k->ahead && walk_again(w, &k->live) == AGAIN_RECORDS) {
 		return lost(
@@ -347,8 +354,7 @@ int seek_value(struct walker *w, bool *taken)
 	struct place at;
 
 	*taken = false;
-	if (k->bad || k->s.where != RUN_STOP_IN_COPY || !k->s.ip || k->ahead || w->p != w->lim ||
-	    !w->flow->ops->stops(w->flow, k->s.ip, false))
+	if (k->bad || k->s.where != RUN_STOP_IN_COPY || !k->s.ip || k->ahead || w->p != w->lim || !stops(w))
 		return 0;
 	if (fits(w, &at))
 		return no_place(w);

@@ -43,7 +43,7 @@ soft() { # DIR CMD...
 	shift
 	# shellcheck disable=SC2086 # options
 	timeout -k 5 120 "$oracle" --launch -E LD_PRELOAD="$rt" -E PTRACE_CF=soft -E PTRACE_DIR="$d/run.soft" \
-		-E PTRACE_PMU_DIR=$pmu ${ptw:+$ptw=0} -- "$@" >"$d/soft.out" 2>"$d/soft.err" </dev/null
+		${ptw:+$ptw=0} -E PTRACE_PMU_DIR=$pmu -- "$@" >"$d/soft.out" 2>"$d/soft.err" </dev/null
 }
 pt() { # DIR CMD...
 	d=$1
@@ -92,7 +92,7 @@ one() { # CMD...: sets result and detail
 }
 
 once() { # CMD...
-	result=FAIL detail= all=''
+	result=FAIL detail='' all=''
 	d=$work/$(basename "$1")
 	rm -rf "$d"
 	mkdir -p "$d"

@@ -58,6 +58,9 @@ run pt_ptwrite env BUILD="$b" PT_JOBS=2 PT_PTWRITE=all test/pt.sh "$p"/jt_dense 
 	"$p"/ucontext "$p"/vtables "$p"/libc_strings "$p"/rep_strings "$p"/signals "$p"/sig_longjmp "$p"/sig_frame "$p"/fault_loop \
 	"$p"/r15_branch "$p"/flags_odd "$p"/memheavy "$p"/thr_join "$p"/proc_fork
 run pt_ptwrite_some env BUILD="$b" PT_JOBS=2 PT_PTWRITE=1 test/pt.sh "$p"/exceptions "$p"/tailcall "$p"/memheavy
+# signals at any time
+run pt_signals env BUILD="$b" PT_VERIFY=1 test/pt.sh --one "$b"/test/sig_values
+run pt_ptwrite_signals env BUILD="$b" PT_VERIFY=1 PT_PTWRITE=all test/pt.sh --one "$b"/test/sig_values
 run procs env BUILD="$b" PROCS_JOBS=2 test/procs.sh
 # what the processor computes for every kind of operand, against the decoder
 run operands env BUILD="$b" test/procs.sh "$p"/odd_sizes "$p"/two_operands "$p"/enter_leave "$p"/rep_strings
