@@ -2,7 +2,7 @@
  *
  * rt_spawn.c - starts ptrace-collect and ptrace-analyze
  *
- * Children are made with clone() and exit signal 0: the program sees no SIGCHLD and a wait for
+ * Children are made with clone() and exit signal 0, and do not exec: the program sees no SIGCHLD and a wait for
  * any child (without __WALL or __WCLONE) does not find them. The collector is a grandchild, so
  * it is not a child of the program at all; it starts while the modules are loaded.
  */
@@ -185,10 +185,15 @@ int rt_spawn_wait(void)
 	return r;
 }
 
-static void __attribute__((noreturn))
-analyzer(const char *file, const char *out, const char *avoid, char **env)
+struct job {
+	const char *file, *out, *avoid;
+	char **env;
+};
+
+static void __attribute__((noreturn)) analyzer(void *arg)
 {
-	char *argv[13] = {rt.analyze, "-o", (char *)out}, log[RT_PATH], budget[24];
+	const struct job *j = arg;
+	char *argv[13] = {rt.analyze, "-o", (char *)j->out}, log[RT_PATH], budget[24];
 	int n = 3;
 
 	if (rt.mapflags & MAP_F_VERIFY)
@@ -209,17 +214,29 @@ analyzer(const char *file, const char *out, const char *avoid, char **env)
 	}
 	if (rt.mapflags & MAP_F_NONDET)
 		argv[n++] = rt.mapflags & MAP_F_SPARSE ? "--sparse" : "--nondet";
-	if (avoid) {
+	if (j->avoid) {
 		argv[n++] = "--avoid";
-		argv[n++] = (char *)avoid;
+		argv[n++] = (char *)j->avoid;
 	}
-	argv[n] = (char *)file;
+	argv[n] = (char *)j->file;
 
 	rt_dir_path(log, rt.run, "analyze.log");
 	std_null((int)rt_open(log, O_WRONLY | O_CREAT | O_APPEND, 0666));
 	unblock_all();
-	rt_sc(__NR_execve, rt.analyze, argv, env);
+	rt_sc(__NR_execve, rt.analyze, argv, j->env);
 	quit(127);
+}
+
+/* An exec gives a process back SIGCHLD as its exit signal. So the analyzer is the child of one that does not exec: a
+ * program with a handler, or a thread in wait(2), does not notice either (modules loaded later, a switch). */
+static void __attribute__((noreturn)) around(void *arg)
+{
+	int status = 0;
+	long pid = vforked(analyzer, arg);
+
+	while (!rt_err(pid) && rt_sc(__NR_wait4, pid, &status, RT_WALL, 0) == -EINTR)
+		;
+	quit(rt_err(pid) ? 127 : status & 0x7f ? 128 + (status & 0x7f) : status >> 8 & 0xff);
 }
 
 /* 0 when the tool exited with 0, else its wait status or -errno */
@@ -227,16 +244,16 @@ int rt_spawn_analyzer(const char *file, const char *out, const char *name, const
 {
 	struct __kernel_timespec nap = {0, 1000000};
 	uint64_t t0 = rt_msec();
-	char **env = tool_env();
+	struct job j = {file, out, avoid, tool_env()};
 	bool said = false;
 	int status = 0;
 	long pid, r;
 
-	if (!env)
+	if (!j.env)
 		return -ENOMEM;
 	pid = rt_sc(__NR_clone, 0, 0, 0, 0, 0);
 	if (pid == 0)
-		analyzer(file, out, avoid, env);
+		around(&j);
 	if (rt_err(pid))
 		return (int)pid;
 	for (;;) {

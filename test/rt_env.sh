@@ -186,5 +186,13 @@ check record-fast says 'not available' 2 "$R" -m fast true
 "$R" --verify -q -o v.dir "$B/test/rt_prog" log >/dev/null 2>err
 check record-verify [ -n "$(ls cache/ptrace/*-v.ptmap)" ]
 
+# the analyzer is no child that the program would notice: with maps still to be made at a dlopen, and at a switch
+for cf in soft auto; do
+	rm -rf run.dir
+	printf '%s ' $cf
+	env -u PTRACE_ANALYZE XDG_CACHE_HOME="$dir/cold-$cf" PTRACE_CF=$cf LD_PRELOAD="$B/libptrace_rt.so" "$B/test/rt_chld" 2>err
+done >chld
+check own-children [ "$(cat chld)" = "$(printf 'soft 1 signals, then no child\nauto 1 signals, then no child')" ]
+
 echo "$pass passed, $fail failed"
 [ $fail = 0 ]

@@ -74,7 +74,10 @@ $(B)/test/rt_mkmap: test/rt_mkmap.c include/map.h
 $(B)/test/rt_libc: test/rt_libc.c
 	@mkdir -p $(@D)
 	$(CC) $(CSTD) $(WARN) -O1 -g -Wl,--build-id -o $@ $< -lpthread
-check-programs: $(B)/test/rt_prog $(B)/test/rt_mkmap $(B)/test/rt_libc
+$(B)/test/rt_chld: test/rt_chld.c
+	@mkdir -p $(@D)
+	$(CC) $(CSTD) $(WARN) -O1 -g -o $@ $<
+check-programs: $(B)/test/rt_prog $(B)/test/rt_mkmap $(B)/test/rt_libc $(B)/test/rt_chld
 
 # signals at any time
 SIG := $(patsubst test/sig/%.c,$(B)/test/%,$(wildcard test/sig/*.c))
