@@ -51,6 +51,10 @@ struct flow_ops {
 	 * that follows it decodable. FLOW_OK with *counter, or FLOW_END */
 	int (*resync)(struct flow *f, uint32_t *counter);
 
+	/* entered - the log says that control came to `at` (an entry, a return site, a landing pad) from code that was not
+	 * followed. Where the provider could not follow it either, that is how it knows that it has seen all of the way */
+	void (*entered)(struct flow *f, uint64_t at);
+
 	/* module - a record of modules.bin takes effect (loaded or unloaded), in the walk's order. With a map: the
 	 * instructions at rec->m.copy_base + SEM_FLOW_AT of its ops are asked about from here on */
 	void (*module)(struct flow *f, const struct modrec *rec);

@@ -29,9 +29,13 @@ struct place { /* interrupted at ip, or before the instruction at alt was begun 
 struct span {
 	uint64_t lo, hi;
 	const struct ptmod *m; /* whose copy it is, NULL: code nobody asks about */
+	bool traced; /* code of a module that has a copy */
 };
 
-enum { GO = 1 }; /* pass: nothing to tell yet; else FLOW_OK: asked-for, FLOW_LOST, FLOW_END */
+enum {
+	GO = 1,
+	WAIT
+}; /* pass: nothing to tell yet; the walk has to say more; else FLOW_OK: asked-for, FLOW_LOST, FLOW_END */
 
 struct pt_flow {
 	struct flow f;
@@ -63,12 +67,20 @@ struct pt_flow {
 		struct place *place;
 		uint32_t nplace, cap;
 	} ahead;
+	bool peek; /* not answering: the walk may have more to say before it asks */
+	bool unknown; /* in code that has no image, since the last block */
+	uint64_t ovf; /* OVF packets before it */
+	struct {
+		uint64_t *
+			at; /* where the log says that control came from code that was not followed, since the last answer */
+		uint32_t n, next, cap;
+	} told;
 	uint32_t count, nbits; /* of the counter being passed: nbits branches of it */
 };
 
 /* ---- modules -------------------------------------------------------------------------------------- */
 
-static void add_span(struct pt_flow *p, uint64_t lo, uint64_t hi, const struct ptmod *m)
+static void add_span(struct pt_flow *p, uint64_t lo, uint64_t hi, const struct ptmod *m, bool traced)
 {
 	uint32_t i = 0, k;
 
@@ -79,7 +91,7 @@ static void add_span(struct pt_flow *p, uint64_t lo, uint64_t hi, const struct p
 	p->span = xrealloc(p->span, p->nspan + 1, sizeof(*p->span));
 	for (i = p->nspan++; i && p->span[i - 1].lo > lo; i--)
 		p->span[i] = p->span[i - 1];
-	p->span[i] = (struct span){lo, hi, m};
+	p->span[i] = (struct span){lo, hi, m, traced};
 	p->last = 0;
 }
 
@@ -91,7 +103,7 @@ static void map_module(struct pt_flow *p, const struct modrec *rec)
 	ptcode_map(p->code, p->image, m);
 	for (uint32_t i = 0; i < m->nsect; i++)
 		add_span(p, m->sect[i].lo, m->sect[i].hi,
-			 m->asked && m->sect[i].lo == m->m.copy_base ? m : NULL);
+			 m->asked && m->sect[i].lo == m->m.copy_base ? m : NULL, m->asked != NULL);
 }
 
 static bool clashes(const struct proc *p, uint32_t index)
@@ -181,6 +193,7 @@ static int lose(struct pt_flow *p, const char *fmt, ...)
 	va_end(ap);
 	p->jumped = false;
 	p->out = false;
+	p->unknown = false;
 	p->nbits = 0;
 	return FLOW_LOST;
 }
@@ -318,6 +331,40 @@ static int pass_event(struct pt_flow *p)
 	return GO;
 }
 
+/* --- code without an image: made at run time, or not in a file any more ---
+ *
+ * What it executed cannot be told. Its packets are passed, up to the address at which known code goes on; they are all its own
+ * if known code was entered by a packet: an indirect jump or call, a return (none is compressed), an interrupt. A direct
+ * jump leaves none, and what known code did behind it would be taken for the other's. So where control came must be
+ * what the log says, too. */
+static bool is_unknown(const struct pt_flow *p)
+{
+	return p->it.lost.err == -pte_nomap && !(p->s.info.flags & RUN_PT_RETC) && p->d.moved;
+}
+
+/* Known code goes on at ip: GO, lost, or WAIT: the walk has not come to where the log says so. */
+static int back_in_known(struct pt_flow *p, uint64_t ip)
+{
+	const struct span *s = span_at(p, ip);
+
+	if (p->d.pkt.novf != p->ovf)
+		return lose(p, "the processor lost packets (OVF)");
+	if (p->d.by == ppt_tip_pge || (p->d.by == ppt_tip && s && !s->traced)) {
+		p->unknown = false;
+		return GO;
+	}
+	while (p->d.by == ppt_tip && p->told.next < p->told.n) {
+		if (p->told.at[p->told.next++] != ip)
+			continue;
+		p->unknown = false;
+		return GO;
+	}
+	if (p->peek)
+		return WAIT;
+	return lose(p, "code that is in no file led to 0x%llx, on a way that left no packet",
+		    (unsigned long long)ip);
+}
+
 static int pass(struct pt_flow *p)
 {
 	if (!p->open) {
@@ -331,6 +378,12 @@ static int pass(struct pt_flow *p)
 	p->have = true;
 	switch (p->it.kind) {
 	case PTD_BLOCK:
+		if (p->unknown) {
+			int rc = back_in_known(p, p->it.block.ip);
+
+			if (rc != GO)
+				return rc;
+		}
 		if (p->jumped && arrive(p, p->it.block.ip))
 			return FLOW_OK;
 		p->end_ip = p->it.block.end_ip;
@@ -344,6 +397,20 @@ static int pass(struct pt_flow *p)
 		if (p->jumped && p->it.lost.err == -pte_nomap && arrive(p, p->it.lost.ip))
 			return FLOW_OK;
 		p->have = false;
+		if (is_unknown(p)) {
+			p->unknown = true;
+			p->ovf = p->d.pkt.novf;
+			p->out = false;
+			return GO;
+		}
+		if (p->unknown && !p->it.lost.err)
+			return GO; /* more of it */
+		if (p->it.lost.err == -pte_nomap && p->s.info.flags & RUN_PT_RETC &&
+		    !span_at(p, p->it.lost.ip))
+			return lose(p,
+				    "the code at 0x%llx is in no file: with PTRACE_PT_RETC=0 what follows "
+				    "such code can be told",
+				    (unsigned long long)p->it.lost.ip);
 		return lose(p, "packets and code do not fit at 0x%llx, byte %llu of the packets: %s",
 			    (unsigned long long)p->it.lost.ip, (unsigned long long)p->it.lost.offset,
 			    p->it.lost.err ? pt_errstr(pt_errcode(p->it.lost.err))
@@ -371,6 +438,8 @@ static int look(struct pt_flow *p)
 	while (!p->ahead.asked && !p->ahead.bad) {
 		int rc = pass(p);
 
+		if (rc == WAIT)
+			return rc;
 		if (rc == FLOW_OK) {
 			p->ahead.asked = true;
 			note_time(p);
@@ -387,6 +456,7 @@ static int answer(struct flow *f, uint64_t ip, bool ptw, uint64_t *next)
 	int rc = look(p);
 
 	f->nasked++;
+	p->told.n = p->told.next = 0;
 	p->ahead.nplace = 0;
 	f->counter = p->ahead.counter;
 	if (p->ahead.tsc)
@@ -415,6 +485,7 @@ static bool flow_stops(struct flow *f, uint64_t ip, bool back)
 {
 	struct pt_flow *p = (struct pt_flow *)f;
 	uint32_t seen = 0;
+	int rc;
 
 	for (;;) {
 		for (; seen < p->ahead.nplace; seen++) {
@@ -428,9 +499,14 @@ static bool flow_stops(struct flow *f, uint64_t ip, bool back)
 		}
 		if (p->ahead.asked || p->ahead.bad)
 			return false;
-		switch (pass(p)) {
+		p->peek = true;
+		rc = pass(p);
+		p->peek = false;
+		switch (rc) {
 		case GO:
 			break;
+		case WAIT:
+			return false;
 		case FLOW_OK:
 			p->ahead.asked = true;
 			note_time(p);
@@ -444,11 +520,29 @@ static bool flow_stops(struct flow *f, uint64_t ip, bool back)
 	}
 }
 
+static void flow_entered(struct flow *f, uint64_t at)
+{
+	struct pt_flow *p = (struct pt_flow *)f;
+
+	if (p->s.info.flags & RUN_PT_RETC)
+		return; /* of no use then: is_unknown() */
+	if (p->told.n == p->told.cap) {
+		p->told.cap = p->told.cap ? 2 * p->told.cap : 64;
+		p->told.at = xrealloc(p->told.at, p->told.cap, sizeof(*p->told.at));
+	}
+	p->told.at[p->told.n++] = at;
+}
+
 static bool flow_more(struct flow *f)
 {
 	struct pt_flow *p = (struct pt_flow *)f;
 
-	return !look(p) && !p->ahead.nplace;
+	int rc;
+
+	p->peek = true;
+	rc = look(p);
+	p->peek = false;
+	return !rc && !p->ahead.nplace;
 }
 
 static int flow_resync(struct flow *f, uint32_t *counter)
@@ -488,6 +582,7 @@ static void flow_close(struct flow *f)
 	free(p->span);
 	free(p->mapped);
 	free(p->ahead.place);
+	free(p->told.at);
 	free(p);
 }
 
@@ -497,6 +592,7 @@ static const struct flow_ops ops = {
 	.stops = flow_stops,
 	.more = flow_more,
 	.resync = flow_resync,
+	.entered = flow_entered,
 	.module = flow_module,
 	.close = flow_close,
 };

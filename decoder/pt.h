@@ -95,6 +95,8 @@ struct ptd {
 	int err; /* of the last loss */
 	bool artificial; /* the last start was not at a PSB: calls made before it are not known */
 	uint64_t start; /* offset of that start */
+	enum pt_packet_type
+		by; /* ppt_psb, or the packet whose address it began at: ppt_tip, ppt_tip_pge, ppt_fup */
 	uint64_t start_ip;
 	struct ptd_loop {
 		uint64_t offset, ip;

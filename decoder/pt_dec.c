@@ -89,6 +89,7 @@ static int start_at(struct ptd *d, uint64_t ip)
 static int start_psb(struct ptd *d, uint64_t at)
 {
 	d->start = at;
+	d->by = ppt_psb;
 	d->artificial = false;
 	return pt_blk_sync_set(d->blk, at);
 }
@@ -110,6 +111,7 @@ static int resync(struct ptd *d)
 		ip = k->ip = d->start_ip;
 		k->have_ip = true;
 		d->start_ip = 0;
+		d->by = ppt_tip;
 		d->status = start_at(d, ip);
 		return d->status < 0 ? d->status : 1;
 	}
@@ -130,6 +132,7 @@ static int resync(struct ptd *d)
 			return d->status == -pte_eos ? 0 : d->status < 0 ? d->status : 1;
 		} else if (!k->psb && (p.type == ppt_tip || p.type == ppt_tip_pge || k->resumes) &&
 			   ptpkt_ip(k, &p.payload.ip, &ip) && d->known(d->ctx, ip) && !goes_round(d, ip)) {
+			d->by = p.type;
 			d->status = start_at(d, ip);
 			if (d->status >= 0)
 				return 1;

@@ -40,14 +40,20 @@ static int none_resync(struct flow *f, uint32_t *counter)
 	return FLOW_END;
 }
 
+static void none_entered(struct flow *f, uint64_t at)
+{
+	(void)f;
+	(void)at;
+}
+
 static void none_module(struct flow *f, const struct modrec *rec)
 {
 	(void)f;
 	(void)rec;
 }
 
-static const struct flow_ops none_ops = {none_branch, none_value,  none_stops, none_more,
-					 none_resync, none_module, NULL};
+static const struct flow_ops none_ops = {none_branch, none_value,   none_stops,	 none_more,
+					 none_resync, none_entered, none_module, NULL};
 
 struct flow *flow_none(void)
 {

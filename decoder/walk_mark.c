@@ -144,6 +144,7 @@ static int entered(struct walker *w, const struct map_site *s, struct inst *m, u
 	w->r[SEM_RSP] = rsp;
 	w->m = m;
 	w->pc = m->code + s->ops;
+	w->flow->ops->entered(w->flow, m->bias + s->vaddr);
 	return 0;
 }
 
@@ -161,6 +162,9 @@ static int returned(struct walker *w)
 			break;
 		walk_place_opaque(w, w->left);
 		w->left = 0;
+		if (map_leader_of(f->m->map, f->pc - f->m->code))
+			w->flow->ops->entered(
+				w->flow, f->m->bias + map_leader_of(f->m->map, f->pc - f->m->code)->vaddr);
 		return frame_resume(w, i);
 	}
 	return lost(w, "a return mark (check %u) that the newest call does not expect", check);
@@ -234,6 +238,7 @@ int walk_mark(struct walker *w)
 			w->left = 0;
 			w->m = m;
 			w->pc = m->code + s->ops;
+			w->flow->ops->entered(w->flow, m->bias + s->vaddr);
 			return 0;
 		}
 		return entered(w, s, m, kind == RUN_MARK_ENTRY ? w->expect : rd64(w->p - 8),

@@ -202,7 +202,7 @@ static void cpu_info(struct run_pt_info *i)
 static int set_up(struct collect *c)
 {
 	struct ring_pt *rp = &c->ring->pt;
-	struct pt_want w = {rp->cyc != 0, rp->psb, rp->mtc};
+	struct pt_want w = {rp->cyc != 0, rp->noretc != 0, rp->psb, rp->mtc};
 	char what[4200];
 	pthread_t thread;
 	int err;

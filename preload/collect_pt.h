@@ -27,7 +27,7 @@ struct pt_field {
 };
 struct pt_pmu {
 	uint32_t type;
-	struct pt_field tsc, mtc, mtc_period, cyc, cyc_thresh, psb_period, ptw, fup_on_ptw;
+	struct pt_field tsc, mtc, mtc_period, cyc, cyc_thresh, psb_period, noretcomp, ptw, fup_on_ptw;
 	uint64_t psb_cyc, psb_periods, mtc_cap, mtc_periods, cyc_thresholds,
 		ptwrite; /* caps; masks of exponents */
 	uint32_t nom_freq; /* 0 where not told */
@@ -35,7 +35,7 @@ struct pt_pmu {
 };
 /* what is wanted of the packets */
 struct pt_want {
-	bool cyc;
+	bool cyc, noretc;
 	int psb, mtc; /* exponents; mtc -1: none */
 };
 const char *pt_pmu_dir(void);

@@ -83,6 +83,7 @@ int pt_pmu_read(const char *dir, struct pt_pmu *p, char *what, size_t size)
 	p->tsc = field_of(dir, "tsc");
 	p->mtc = field_of(dir, "mtc");
 	p->mtc_period = field_of(dir, "mtc_period");
+	p->noretcomp = field_of(dir, "noretcomp");
 	p->cyc = field_of(dir, "cyc");
 	p->cyc_thresh = field_of(dir, "cyc_thresh");
 	p->psb_period = field_of(dir, "psb_period");
@@ -133,7 +134,11 @@ uint64_t pt_config(const struct pt_pmu *p, const struct pt_want *w, struct run_p
 	int psb = pt_nearest(p->psb_periods, w->psb),
 	    mtc = w->mtc < 0 ? -1 : pt_nearest(p->mtc_periods, w->mtc);
 
-	info->flags = RUN_PT_RETC;
+	info->flags = 0;
+	if (w->noretc && has(p->noretcomp))
+		config |= pt_put(p->noretcomp, 1);
+	else
+		info->flags |= RUN_PT_RETC;
 	info->counter = RUN_PT_BRANCHES;
 	if (has(p->tsc)) {
 		config |= pt_put(p->tsc, 1);

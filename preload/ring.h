@@ -93,6 +93,7 @@ enum ring_pt_state {
 struct ring_pt {
 	uint32_t cf; /* enum ring_cf: who tells the control flow */
 	uint32_t cyc; /* with CYC packets */
+	uint32_t noretc, zero; /* returns are not compressed */
 	int32_t psb, mtc; /* exponents of their periods; mtc -1: none */
 	uint64_t aux, ring; /* bytes of the buffers, powers of two */
 	uint64_t key; /* bytes of log from keyframe to keyframe */

@@ -99,6 +99,10 @@ int rt_pt_env(void)
 	if (v && *v && !rt_streq(v, "0") && !rt_streq(v, "1"))
 		return bad("PTRACE_PT_CYC", "use 0 or 1");
 	s->cyc = v && rt_streq(v, "1");
+	v = rt_env_get("PTRACE_PT_RETC");
+	if (v && *v && !rt_streq(v, "0") && !rt_streq(v, "1"))
+		return bad("PTRACE_PT_RETC", "use 0 or 1");
+	s->noretc = v && rt_streq(v, "0");
 	v = rt_env_get("PTRACE_LOG");
 	if (v && *v && !rt_streq(v, "info"))
 		return bad("PTRACE_LOG", "unknown, use info");

@@ -5,6 +5,7 @@
 # Each PROG runs twice in the same set-up: its control flow recorded by the copies (PTRACE_CF=soft), and under the
 # simulator (ptsim --kernel) by Intel PT. Output and exit status must be equal, and the decoded traces record for record.
 # Of programs whose header says `ORACLE: yes`, all threads are compared, else the first.
+# `PT_ENV: NAME=VALUE` is in the environment of both.
 # Programs whose header says `PT_TODAY: WHY` may fail: that does not work yet.
 # PT_VERIFY=1, for programs that are not the same in every run: one run, with PTRACE_VERIFY=1; every address must be right.
 # --one PROG ARGS: a program with arguments. --real: real programs on small inputs. PT_OPTIONS: the simulator's. PT_LOSSES=1: control flow may be lost (faults are
@@ -43,14 +44,14 @@ soft() { # DIR CMD...
 	shift
 	# shellcheck disable=SC2086 # options
 	timeout -k 5 120 "$oracle" --launch -E LD_PRELOAD="$rt" -E PTRACE_CF=soft -E PTRACE_DIR="$d/run.soft" \
-		${ptw:+$ptw=0} -E PTRACE_PMU_DIR=$pmu -- "$@" >"$d/soft.out" 2>"$d/soft.err" </dev/null
+		${ptw:+$ptw=0} ${env:+-E "$env"} -E PTRACE_PMU_DIR=$pmu -- "$@" >"$d/soft.out" 2>"$d/soft.err" </dev/null
 }
 pt() { # DIR CMD...
 	d=$1
 	shift
 	# shellcheck disable=SC2086 # options
 	timeout -k 5 "${PT_TIMEOUT:-300}" "$ptsim" --kernel -v -E LD_PRELOAD="$rt" -E PTRACE_CF=full -E PTRACE_DIR="$d/run.test" \
-		${ptw:+$ptw=1} ${PT_OPTIONS:-} -- "$@" >"$d/pt.out" 2>"$d/pt.err" </dev/null
+		${ptw:+$ptw=1} ${env:+-E "$env"} ${PT_OPTIONS:-} -- "$@" >"$d/pt.out" 2>"$d/pt.err" </dev/null
 }
 
 # What a program of ours says in its first lines.
@@ -92,6 +93,7 @@ one() { # CMD...: sets result and detail
 }
 
 once() { # CMD...
+	env=$(field PT_ENV "$1")
 	result=FAIL detail='' all=''
 	d=$work/$(basename "$1")
 	rm -rf "$d"

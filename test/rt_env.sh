@@ -79,6 +79,7 @@ check pt-ring refused 'PTRACE_PT_RING' PTRACE_PT_RING=x
 check pt-key refused 'PTRACE_PT_KEY' PTRACE_PT_KEY=8K
 check pt-psb refused 'PTRACE_PT_PSB' PTRACE_PT_PSB=16
 check pt-mtc refused 'PTRACE_PT_MTC' PTRACE_PT_MTC=on
+check pt-retc refused 'PTRACE_PT_RETC' PTRACE_PT_RETC=2
 check pt-cyc refused 'PTRACE_PT_CYC' PTRACE_PT_CYC=2
 check log refused 'PTRACE_LOG' PTRACE_LOG=all
 check ptwrite refused 'PTRACE_PTWRITE=1' PTRACE_PTWRITE=1

@@ -263,6 +263,8 @@ static void record(uint32_t kind, uint32_t flags, uint64_t value, const void *p,
 		fwrite(p, 1, n, pt);
 }
 
+static uint32_t in_stream = RUN_PT_RETC;
+
 static void begin(uint8_t how)
 {
 	struct run_pt_info i = {.magic = RUN_PT_MAGIC,
@@ -272,6 +274,7 @@ static void begin(uint8_t how)
 				.family = 6,
 				.model = 142,
 				.stepping = 10,
+				.flags = in_stream,
 				.counter = how,
 				.counter_stride = 8,
 				.counter_branch = COUNTER,
@@ -642,7 +645,7 @@ static void losses(void)
 	ENDS(f, JE, FLOW_LOST, "the walk is at 0x20000002, the processor was at 0x20000009");
 	RESYNC(f, 10);
 	WENT(f, JMP, 0x5000); /* a jump to anywhere is known */
-	ENDS(f, JE, FLOW_LOST, "do not fit at 0x5000");
+	ENDS(f, JE, FLOW_LOST, "the code at 0x5000 is in no file");
 	RESYNC(f, 12);
 	check(f->tsc == 3000, "time %llu at the keyframe", (unsigned long long)f->tsc);
 	WENT(f, JMP, COPY);
@@ -766,6 +769,49 @@ static void files(void)
 	f->ops->close(f);
 }
 
+/* Code without an image, where no return is compressed: its packets are passed. Where it led the log must say, too. */
+static void unknown(void)
+{
+	struct flow *f;
+
+	in_stream = 0;
+	begin(RUN_PT_BRANCHES);
+	psb(COPY + 13, 0);
+	ip(ppt_tip, 0x5000); /* the asked-for jmp */
+	tnt("TNT");
+	ip(ppt_tip, 0x5100);
+	tnt("N");
+	ip(ppt_fup, 0x5104); /* interrupted, it goes on */
+	ip(ppt_tip_pgd, 0);
+	ip(ppt_tip_pge, 0x5104);
+	ip(ppt_tip, ENTRY); /* patched: on in the copy */
+	lap(true, false);
+	counter(1);
+	ip(ppt_tip, 0x5000);
+	tnt("T");
+	ip(ppt_tip, ENTRY);
+	lap(true, false);
+	counter(2);
+	ip(ppt_tip, COPY);
+	lap(true, false);
+	f = opened();
+	f->ops->entered(f, OPAQUE);
+	WENT(f, JMP, 0x5000);
+	check(!f->ops->stops(f, COPY + 7, false), "interrupted before the log says where control came");
+	check(!f->ops->more(f), "more is known before the log says where control came");
+	f->ops->entered(f, OPAQUE); /* other code that was not followed, which has an image */
+	f->ops->entered(f, ENTRY);
+	WENT(f, JE, COPY + 7);
+	WENT(f, JNE, COPY + 11);
+	WENT(f, JMP, 0x5000);
+	f->ops->entered(f, OPAQUE);
+	ENDS(f, JE, FLOW_LOST, "no packet"); /* the log says that it came elsewhere */
+	RESYNC(f, 2);
+	WENT(f, JMP, COPY);
+	f->ops->close(f);
+	in_stream = RUN_PT_RETC;
+}
+
 int main(void)
 {
 	static const struct sem_op op[] = {{.op = SEM_JCC_FLOW, .a = 2},  {.op = SEM_JCC_FLOW, .a = 9},
@@ -806,6 +852,7 @@ int main(void)
 	values();
 	signals();
 	waiting();
+	unknown();
 	losses();
 	replaced();
 	files();

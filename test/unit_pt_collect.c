@@ -80,7 +80,7 @@ static void test_pmu(void)
 		{"max_nonturbo_ratio", "33"},
 	};
 	struct run_pt_info i;
-	struct pt_want w = {false, 2, 3};
+	struct pt_want w = {.psb = 2, .mtc = 3};
 	struct pt_pmu p;
 	char what[300];
 	uint64_t config;
@@ -100,7 +100,7 @@ static void test_pmu(void)
 	check(i.flags == (RUN_PT_TSC | RUN_PT_MTC | RUN_PT_PTW | RUN_PT_RETC) && i.mtc_freq == 3 &&
 		      i.psb_freq == 2 && i.counter == RUN_PT_PTWRITE,
 	      "what is in the stream");
-	w = (struct pt_want){true, 15, -1};
+	w = (struct pt_want){.cyc = true, .psb = 15, .mtc = -1};
 	memset(&i, 0, sizeof(i));
 	config = pt_config(&p, &w, &i);
 	check(config == (1u << 10 | 1u << 1 | 5u << 24 | 1u << 12 | 1u << 5) && i.psb_freq == 5,
@@ -110,7 +110,7 @@ static void test_pmu(void)
 	put("caps/ptwrite", "0");
 	put("format/mtc_period", "config1:14-17");
 	remove_file("caps/psb_cyc");
-	w = (struct pt_want){true, 2, 3};
+	w = (struct pt_want){.cyc = true, .psb = 2, .mtc = 3};
 	memset(&i, 0, sizeof(i));
 	pt_pmu_read(dir, &p, what, sizeof(what));
 	check(pt_config(&p, &w, &i) == 1ull << 33 && i.flags == (RUN_PT_TSC | RUN_PT_RETC) &&

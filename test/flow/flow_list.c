@@ -109,6 +109,12 @@ static int resync(struct flow *f, uint32_t *counter)
 	return FLOW_END;
 }
 
+static void entered(struct flow *f, uint64_t at)
+{
+	(void)f;
+	(void)at;
+}
+
 static void add_all(struct list *l, const struct modrec *rec)
 {
 	for (uint32_t i = 0; i < rec->map->nop; i++) {
@@ -152,7 +158,7 @@ static void list_close(struct flow *f)
 
 struct flow *flow_list(const uint64_t *ip, size_t n)
 {
-	static const struct flow_ops ops = {branch, value, stops, more, resync, module, list_close};
+	static const struct flow_ops ops = {branch, value, stops, more, resync, entered, module, list_close};
 	struct list *l = xcalloc(1, sizeof(*l));
 
 	l->f.ops = &ops;

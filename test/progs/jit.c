@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // BREAKS: code generated at run time: in writable and executable memory, rewritten in place at the same
 // address, and in memory made executable by mprotect.
-// PT_TODAY: code that is in no file has no image
+// PT_ENV: PTRACE_PT_RETC=0
 // BUILD: cc -O2
 #include <stdio.h>
 #include <string.h>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // BREAKS: code on the stack: gcc's trampolines for nested functions (executable stack, mov/mov/jmp *r11), with
 // the static chain in r10 across the entry.
-// PT_TODAY: code that is in no file has no image
+// PT_ENV: PTRACE_PT_RETC=0
 // BUILD: gcc -O1 -Wno-trampolines
 #include <stdio.h>
 #include <stdlib.h>
