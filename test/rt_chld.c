@@ -32,6 +32,7 @@ int main(void)
 		_exit(0);
 	if (p < 0 || wait(NULL) != p || !dlopen("libm.so.6", RTLD_NOW))
 		return 1;
-	printf("%d signals, then %s\n", (int)seen, wait(NULL) < 0 && errno == ECHILD ? "no child" : "a child");
+	printf("%d signals, then %s\n", (int)seen,
+	       wait(NULL) < 0 && errno == ECHILD ? "no child" : "a child");
 	return 0;
 }
