@@ -20,7 +20,7 @@
 
 #include <stdint.h>
 
-#define RUN_VERSION 10
+#define RUN_VERSION 11
 
 /* ---- stream: marks -------------------------------------------------------------------
  *

@@ -22,6 +22,8 @@ enum rec_kind {
 	REC_XSTATE, /* struct rec_xstate: behind the first record; not where the processor has no XSAVE */
 	REC_END, /* struct rec_end: the last one. A stream without one was cut: its process was killed */
 	REC_CPU, /* struct rec_cpu: behind the first record */
+	REC_BYTES, /* struct rec_bytes: what the next REC_CALL, an mmap, mapped */
+	REC_CHANGED, /* struct rec_file: this file changed while it was mapped, by somebody else's doing */
 };
 
 static inline uint64_t rec_padded(uint64_t n)
@@ -52,6 +54,12 @@ struct rec_file {
 	struct rec_head head;
 	uint64_t dev, ino, size; /* stat(2) */
 	int64_t mtime_sec, mtime_nsec;
+};
+
+/* The bytes follow, padded to eight: of the mapping's beginning; what is behind them, to its end, is zero. */
+struct rec_bytes {
+	struct rec_head head;
+	uint64_t len;
 };
 
 /* What the program found the processor to be, before the start mostly (ifunc resolvers): one that replays it has all of

@@ -93,7 +93,11 @@ static bool record_ok(struct rec_stream *r, const struct rec_head *h)
 	switch (h->kind) {
 	case REC_CALL:
 		return call_ok(r, (const void *)h, h->size);
+	case REC_BYTES:
+		return h->size >= sizeof(struct rec_bytes) &&
+		       ((const struct rec_bytes *)h)->len <= h->size - sizeof(struct rec_bytes);
 	case REC_FILE:
+	case REC_CHANGED:
 		return h->size > sizeof(struct rec_file) &&
 		       memchr((const struct rec_file *)h + 1, 0, h->size - sizeof(struct rec_file));
 	case REC_NONDET:
@@ -128,6 +132,11 @@ static int file_changed(const struct rec_file *f, struct ptrace_error *e)
 	const char *path = (const char *)(f + 1);
 	struct stat st;
 
+	if (f->head.kind == REC_CHANGED)
+		return err_set(
+			e, PTRACE_BAD,
+			"%s changed while the program had it mapped: record again, when nobody does that",
+			path);
 	if (stat(path, &st))
 		return err_set(e, PTRACE_BAD, "%s, which the program had mapped, cannot be opened: %s", path,
 			       strerror(errno));
@@ -176,7 +185,7 @@ static int check(struct rec_stream *r, const uint8_t *b, uint64_t size, const ch
 				e, PTRACE_BAD,
 				"%s: the record at byte %llu of the stream (kind %u, %u bytes) is damaged",
 				path, (ull)r->size, h->kind, h->size);
-		if (h->kind == REC_FILE && file_changed((const void *)h, e))
+		if ((h->kind == REC_FILE || h->kind == REC_CHANGED) && file_changed((const void *)h, e))
 			return -1;
 		if (h->kind == REC_CPU && other_cpu((const void *)h, e))
 			return -1;

@@ -417,6 +417,14 @@ void rt_record_sigreturn(struct rt_tcb *t, uint64_t mask);
 void rt_record_signal(struct rt_tcb *t, int sig, const void *info, uint32_t when); /* enum rec_when */
 void rt_record_end(struct rt_tcb *t, uint32_t why, uint32_t value, uint64_t rip); /* enum rec_why */
 void rt_nondet(struct rt_tcb *t);
+void rt_record_put(struct rt_tcb *t, const void *p, uint64_t n); /* a record, or part of one */
+
+/* rt_recfile.c: files that a recorded program maps. NULL, or why a replay could not have what is in the memory */
+const char *rt_recfile_map(struct rt_tcb *t, long r);
+bool rt_recfile_at(uint64_t addr, uint64_t size); /* some of it is mapped from a file that is no module */
+void rt_recfile_unmap(struct rt_tcb *t, uint64_t addr, uint64_t size);
+bool rt_recfile_written(const struct rt_tcb *t, long r); /* by the program itself, while it is mapped */
+void rt_recfile_end(struct rt_tcb *t);
 
 /* rt_full.c: why the call that t is about to make, with these arguments, cannot be recorded for a replay; NULL */
 const char *rt_full_before(const struct rt_tcb *t, const uint64_t *arg);

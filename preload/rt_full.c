@@ -113,6 +113,8 @@ const char *rt_full_before(const struct rt_tcb *t, const uint64_t *arg)
 		return "it makes a thread or a process";
 	if (interrupts(t))
 		return "it asks for signals that may come at any instruction";
+	if (t->sv.nr == 334 /* rseq */)
+		return "it asks for memory that the kernel writes to whenever it likes";
 	if (takes_away(t->sv.nr, arg))
 		return "it gives up rights or room that a recording in full needs to begin";
 	return NULL;

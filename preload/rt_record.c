@@ -23,7 +23,7 @@ static struct out_range out[RT_SYSOUT_MAX];
 
 /* ---- the stream ---- */
 
-static void put(struct rt_tcb *t, const void *p, uint64_t n)
+void rt_record_put(struct rt_tcb *t, const void *p, uint64_t n)
 {
 	static const uint8_t zero[8];
 
@@ -37,7 +37,8 @@ void rt_record_end(struct rt_tcb *t, uint32_t why, uint32_t value, uint64_t rip)
 {
 	struct rec_end e = {{REC_END, sizeof(e)}, why, value, rip};
 
-	put(t, &e, sizeof(e));
+	rt_recfile_end(t);
+	rt_record_put(t, &e, sizeof(e));
 }
 
 static void put_call(struct rt_tcb *t, long r, int n)
@@ -54,43 +55,15 @@ static void put_call(struct rt_tcb *t, long r, int n)
 	rt_args(t, c.arg);
 	for (int i = 0; i < n; i++)
 		c.head.size += sizeof(struct rec_out) + rec_padded(out[i].len);
-	put(t, &c, sizeof(c));
+	rt_record_put(t, &c, sizeof(c));
 	for (int i = 0; i < n; i++) {
-		put(t, &out[i], sizeof(out[i]));
-		put(t, (void *)out[i].addr, out[i].len);
+		rt_record_put(t, &out[i], sizeof(out[i]));
+		rt_record_put(t, (void *)out[i].addr, out[i].len);
 	}
 	t->th.calling = 0; /* killed from here on, it was so while it computed */
 }
 
-/* ---- files that are mapped ---- */
-
-/* true if the file behind fd can be mapped again later, and is said */
-static bool put_file(struct rt_tcb *t, int fd)
-{
-	char link[40], path[RT_PATH];
-	struct rt_str s = rt_str(link, sizeof(link));
-	struct rec_file f = {{REC_FILE, sizeof(f)}, 0, 0, 0, 0, 0};
-	struct stat st;
-	long n;
-
-	rt_put(&s, "/proc/self/fd/");
-	rt_putu(&s, (uint32_t)fd);
-	n = rt_sc(__NR_readlink, link, path, RT_PATH - 1);
-	if (n <= 0 || path[0] != '/' || rt_err(rt_fstat(fd, &st)) || (st.st_mode & 0170000) != 0100000)
-		return false;
-	path[n] = 0;
-	f.dev = st.st_dev;
-	f.ino = st.st_ino;
-	f.size = st.st_size;
-	f.mtime_sec = st.st_mtime;
-	f.mtime_nsec = st.st_mtime_nsec;
-	f.head.size += rec_padded(n + 1);
-	if (rt_err(rt_sc(__NR_stat, path, &st)) || st.st_ino != f.ino || st.st_dev != f.dev)
-		return false; /* deleted, or another one has its name */
-	put(t, &f, sizeof(f));
-	put(t, path, n + 1);
-	return true;
-}
+/* ---- memory ---- */
 
 /* Pages that the kernel takes when it likes (MADV_FREE) it takes at once. What is dropped of a file comes from there again,
  * which the replay does not have: false */
@@ -103,22 +76,7 @@ static bool can_drop(const struct rt_tcb *t, long r)
 		return true;
 	if (g[RDX] == 8)
 		rt_sc(__NR_madvise, g[RDI], g[RSI], MADV_DONTNEED);
-	return !rt_mod_at(g[RDI]);
-}
-
-/* Memory that others can write to is not the program's own any more. NULL, or why it cannot be recorded */
-static const char *cannot_map(struct rt_tcb *t, long r)
-{
-	const uint64_t *g = t->sv.gpr;
-	bool shared = (g[R10] & 15) != MAP_PRIVATE;
-
-	if (rt_err(r))
-		return NULL;
-	if (g[R10] & MAP_ANONYMOUS)
-		return NULL; /* shared with children only, of which there are none */
-	if (shared && (g[RDX] & PROT_WRITE))
-		return "it mapped memory that others can write to";
-	return put_file(t, (int)g[R8]) ? NULL : "it mapped a file that has no name";
+	return !rt_mod_at(g[RDI]) && !rt_recfile_at(g[RDI], g[RSI]);
 }
 
 /* a change of the address space: NULL if the replay makes it, too, or why it cannot */
@@ -126,11 +84,17 @@ static const char *cannot_repeat(struct rt_tcb *t, long r)
 {
 	switch (t->sv.nr) {
 	case __NR_mmap:
-		return cannot_map(t, r);
+		return rt_recfile_map(t, r);
 	case __NR_madvise:
 		return can_drop(t, r) ? NULL : "it dropped pages of a file";
-	case __NR_munmap:
 	case __NR_mremap:
+		return rt_err(r) || !rt_recfile_at(t->sv.gpr[RDI], t->sv.gpr[RSI])
+			       ? NULL
+			       : "it moved what it had mapped of a file";
+	case __NR_munmap:
+		if (!rt_err(r))
+			rt_recfile_unmap(t, t->sv.gpr[RDI], t->sv.gpr[RSI]);
+		return NULL;
 	case __NR_mprotect:
 	case __NR_pkey_mprotect:
 	case __NR_brk:
@@ -177,6 +141,8 @@ int rt_record_call(struct rt_tcb *t, long r)
 		why = "it loaded a module whose system calls would not be seen";
 	else if (class == OUT_MAP)
 		why = cannot_repeat(t, r);
+	else if (rt_recfile_written(t, r))
+		why = "it may write to a file that it has mapped";
 	if (why)
 		return rt_switch_here(t, t->t.target, why);
 	put_call(t, r, n);
@@ -202,7 +168,7 @@ void rt_record_signal(struct rt_tcb *t, int sig, const void *info, uint32_t when
 	struct rec_signal s = {{REC_SIGNAL, sizeof(s)}, (uint32_t)sig, when, {0}};
 
 	memcpy(s.info, info, sizeof(s.info));
-	put(t, &s, sizeof(s));
+	rt_record_put(t, &s, sizeof(s));
 }
 
 /* ---- instructions (tcb.what) ---- */
@@ -282,7 +248,7 @@ void rt_nondet(struct rt_tcb *t)
 		memcpy(n.value, g, sizeof(n.value)); /* rax rcx rdx rbx */
 	}
 	if (rt.how == RT_RECORD)
-		put(t, &n, sizeof(n));
+		rt_record_put(t, &n, sizeof(n));
 	if (kind >= NONDET_RDRAND && kind != NONDET_RDPID)
 		set_random(t, n.value[0], reg, size, n.flags);
 	else if (kind == NONDET_RDPID)
@@ -464,7 +430,7 @@ static void put_xstate(struct rt_tcb *t)
 	if (!(c & bit_OSXSAVE))
 		return;
 	__asm__ volatile("xsave64 %0" : "+m"(s.x.area) : "a"(REC_XSTATE_MASK), "d"(0));
-	put(t, &s.x, sizeof(s.x));
+	rt_record_put(t, &s.x, sizeof(s.x));
 }
 
 /* the first records: where the break is, the processor, vector registers */
@@ -477,8 +443,8 @@ void rt_record_start(struct rt_tcb *t)
 	t->th.rec = t->t.lp;
 	rt.umask = (uint32_t)rt_sc(__NR_umask, 022);
 	rt_sc(__NR_umask, rt.umask);
-	put(t, &c, sizeof(c));
+	rt_record_put(t, &c, sizeof(c));
 	rec_cpu_get(&cpu);
-	put(t, &cpu, sizeof(cpu));
+	rt_record_put(t, &cpu, sizeof(cpu));
 	put_xstate(t);
 }

@@ -13,6 +13,7 @@
 static const uint8_t *cursor, *end;
 static const struct rec_call *now; /* the call that is being answered */
 static const struct rec_file *mapped; /* what it maps, or NULL */
+static const struct rec_bytes *bytes; /* or this */
 static uint64_t brk_end; /* page behind the break */
 static uint64_t unmask; /* the mask that the frame of a signal must show, while it is on its way */
 static bool unmasking;
@@ -190,9 +191,13 @@ int rt_replay_before(struct rt_tcb *t)
 	if (queue_signal(t, REC_BEFORE_CALL, &t->sv.mask))
 		return RT_DO_REAL; /* the call starts again here then */
 	h = next();
-	mapped = h->kind == REC_FILE ? (const void *)h : NULL;
-	if (mapped)
-		h = next();
+	mapped = NULL;
+	bytes = NULL;
+	for (; h->kind == REC_FILE || h->kind == REC_BYTES; h = next())
+		if (h->kind == REC_FILE)
+			mapped = (const void *)h;
+		else
+			bytes = (const void *)h;
 	if (h->kind == REC_END && !(h = last(t, (const void *)h)))
 		return -1;
 	now = (const void *)h;
@@ -231,20 +236,36 @@ static void do_brk(uint64_t to)
 	brk_end = hi;
 }
 
+/* a file's, of which the recording has them */
+static void map_bytes(const uint64_t *g, uint64_t flags)
+{
+	int prot = (int)g[RDX];
+
+	flags = (flags & ~15ull) | MAP_PRIVATE | MAP_ANONYMOUS;
+	check_at(rt_mmap(now->ret, g[RSI], PROT_READ | PROT_WRITE, (int)flags, -1, 0), now->ret);
+	memcpy((void *)now->ret, bytes + 1, bytes->len);
+	if (prot != (PROT_READ | PROT_WRITE))
+		check_at(rt_mprotect(now->ret, g[RSI], prot), 0);
+}
+
 static void do_map(struct rt_tcb *t, const struct rec_file *f)
 {
 	const uint64_t *g = t->sv.gpr;
 	uint64_t flags = (g[R10] & ~(MAP_HUGETLB | MAP_LOCKED | MAP_POPULATE)) | MAP_FIXED;
 	long fd = -1, r;
 
+	if (!(g[R10] & MAP_FIXED))
+		flags |= MAP_FIXED_NOREPLACE;
+	if (bytes) {
+		map_bytes(g, flags);
+		return;
+	}
 	if (f) {
 		flags = (flags & ~15ull) | MAP_PRIVATE;
 		fd = rt_open((const char *)(f + 1), O_RDONLY, 0);
 		if (rt_err(fd))
 			rt_replay_diverged("a file that was mapped is gone", now->rip);
 	}
-	if (!(g[R10] & MAP_FIXED))
-		flags |= MAP_FIXED_NOREPLACE;
 	r = rt_mmap(now->ret, g[RSI], (int)g[RDX], (int)flags, (int)fd, g[R9]);
 	if (fd >= 0)
 		rt_close((int)fd);

@@ -121,6 +121,22 @@ static void cpu_state(struct run_start *s)
 	}
 }
 
+/* Some of it cannot be read: pages of a mapping behind the end of its file. They are zero here. */
+static int dump_pages(int fd, uint64_t from, uint64_t n)
+{
+	static uint8_t page[RT_PAGE];
+	int err = 0;
+
+	for (uint64_t at = 0; at < n && !err; at += RT_PAGE) {
+		err = rt_write_all(fd, (const void *)(from + at), RT_PAGE);
+		if (err != -EFAULT)
+			continue;
+		memset(page, 0, sizeof(page));
+		err = rt_write_all(fd, page, sizeof(page));
+	}
+	return err;
+}
+
 /* By way of memory of ours that is in place: most of these pages have not been touched yet, and would not be
  * but for this */
 static int dump_region(int fd, const struct run_region *r, uint8_t *buf)
@@ -132,7 +148,7 @@ static int dump_region(int fd, const struct run_region *r, uint8_t *buf)
 		if (buf && !rt_copy_out(buf, r->addr + at, n))
 			err = rt_write_all(fd, buf, n);
 		else
-			err = rt_write_all(fd, (const void *)(r->addr + at), n);
+			err = dump_pages(fd, r->addr + at, n);
 	}
 	return err;
 }

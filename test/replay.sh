@@ -212,6 +212,17 @@ if [ -n "$true" ] && grep -q "^$true " "$tmp/merged" && [ "$(tail -1 "$tmp/merge
 else
 	bad times "the child is thread '$true', the last record $(tail -1 "$tmp/merged") $(head -3 "$tmp/decode.err")"
 fi
+# files that are mapped: one that changes later, one that the program changes, one that somebody else changes
+head -c 10000 "$tmp/text" > "$tmp/map"
+recorded "$prog" mapped "$tmp/map" && echo more >> "$tmp/map" &&
+	if verify; then ok; else bad mapped "$(head -3 "$tmp/decode.err")"; fi
+head -c 10000 "$tmp/text" > "$tmp/map"
+native "$prog" mapped-written "$tmp/map"
+head -c 10000 "$tmp/text" > "$tmp/map"
+run replay xx "$prog" mapped-written "$tmp/map"
+if verify && cmp "$tmp/native.out" "$tmp/replay.out"; then ok; else bad mapped-written "$(head -3 "$tmp/decode.err")"; fi
+run replay xx "$prog" mapped-changed "$tmp/map"
+check mapped-changed 1 'changed while the program had it mapped'
 run replay xx "$prog" hidden
 check hidden 1 'code that is not traced makes a system call'
 run replay xx gzip -nc "$tmp/text"

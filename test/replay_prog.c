@@ -3,9 +3,11 @@
  * replay_prog.c - what replay.sh records: signals, faults and ends that a recording must tell from each other
  */
 #include <signal.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <sys/time.h>
 #include <time.h>
 #include <unistd.h>
@@ -68,10 +70,16 @@ static void ticks(int late)
 	struct itimerspec ts = {{0, 1000000}, {0, 1000000}};
 	timer_t t;
 
-	signal(SIGALRM, late ? SIG_IGN : note);
+	sigset_t alarm;
+
+	sigemptyset(&alarm);
+	sigaddset(&alarm, SIGALRM);
+	signal(SIGALRM, late ? SIG_DFL : note);
 	if (late) {
+		sigprocmask(SIG_BLOCK, &alarm, NULL);
 		setitimer(ITIMER_REAL, &it, NULL);
 		signal(SIGALRM, note);
+		sigprocmask(SIG_UNBLOCK, &alarm, NULL);
 	} else {
 		timer_create(CLOCK_MONOTONIC, NULL, &t);
 		timer_settime(t, 0, &ts, NULL);
@@ -110,6 +118,36 @@ static void dropped(void)
 	}
 }
 
+static int sum(const unsigned char *p, int size)
+{
+	int s = 0;
+
+	for (int i = 0; i < size; i++)
+		s = s * 31 + p[i];
+	return s;
+}
+
+/* a file of 10,000 bytes: read only; written to by the program while it is mapped; by somebody else, as it seems */
+static void mapped(const char *how, const char *path)
+{
+	int fd = open(path, O_RDONLY), out = -1;
+	const unsigned char *p = mmap(NULL, 10000, PROT_READ, MAP_SHARED, fd, 0);
+	unsigned char *q = mmap(NULL, 5000, PROT_READ | PROT_WRITE, MAP_PRIVATE, fd, 4096);
+
+	close(fd);
+	order[0] = sum(p, 10000);
+	q[0]++;
+	if (!strcmp(how, "mapped-written")) {
+		out = open(path, O_WRONLY);
+		x = pwrite(out, "changed", 7, 100);
+		close(out);
+	} else if (!strcmp(how, "mapped-changed")) {
+		utimensat(AT_FDCWD, path, NULL, 0);
+	}
+	order[1] = sum(p, 10000);
+	order[2] = sum(q, 5000);
+}
+
 int main(int argc, char **argv)
 {
 	const char *what = argc > 1 ? argv[1] : "";
@@ -129,6 +167,8 @@ int main(int argc, char **argv)
 		hidden();
 	else if (!strcmp(what, "dropped"))
 		dropped();
+	else if (!strncmp(what, "mapped", 6))
+		mapped(what, argv[2]);
 	for (int i = 0; i < 1000; i++)
 		x += i;
 	if (!strcmp(what, "fault"))
