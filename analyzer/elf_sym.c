@@ -171,6 +171,12 @@ static bool add_sym(struct module *m, const Elf64_Sym *s, const char *name)
 	return VEC_PUSH(&elf_priv(m)->sym, e);
 }
 
+/* whoever asks where it is reads what the kernel writes at any time */
+static bool rseq_area(const char *name)
+{
+	return name && !strcmp(name, "__rseq_offset");
+}
+
 static int read_dynsym(struct module *m, const struct dyn *d)
 {
 	uint32_t n = d->sym ? dynsym_count(m, d) : 0;
@@ -187,6 +193,7 @@ static int read_dynsym(struct module *m, const struct dyn *d)
 		name = str_in(str, d->strsz, s.st_name);
 		if (name && !add_sym(m, &s, name))
 			return -1;
+		m->hidden |= s.st_shndx == SHN_UNDEF && rseq_area(name);
 	}
 	return 0;
 }
@@ -247,6 +254,7 @@ static bool add_rela(struct module *m, const struct dyn *d, const Elf64_Rela *r)
 	case R_X86_64_64:
 	case R_X86_64_GLOB_DAT:
 	case R_X86_64_JUMP_SLOT:
+	case R_X86_64_COPY:
 		break;
 	default:
 		return true;
@@ -256,6 +264,10 @@ static bool add_rela(struct module *m, const struct dyn *d, const Elf64_Rela *r)
 		return true;
 	memcpy(&s, p, sizeof(s));
 	name = str_in(at64(m, d->str, d->strsz), d->strsz, s.st_name);
+	if (ELF64_R_TYPE(r->r_info) == R_X86_64_COPY) {
+		m->hidden |= rseq_area(name);
+		return true;
+	}
 	if (name && *name && ELF64_R_TYPE(r->r_info) != R_X86_64_64 &&
 	    !VEC_PUSH(&x->slot, (struct elf_slot){r->r_offset, name}))
 		return false;

@@ -4,6 +4,7 @@
  */
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include "dec.h"
 #include "flow.h"
 
@@ -120,6 +121,17 @@ static struct log *open_log(const struct thread *t, const struct walk_opts *o, s
 	return log;
 }
 
+/* of a thread's log, as it was recorded */
+static uint64_t recorded_bytes(const struct thread *t)
+{
+	char *path = thread_path(t);
+	struct stat st;
+	bool is = !stat(path, &st);
+
+	free(path);
+	return is ? (uint64_t)st.st_size : 0;
+}
+
 int decode_thread(struct ptrace_run *r, uint32_t i, const struct walk_opts *o, walk_fn fn, void *ctx,
 		  struct ptrace_stats *st, struct walk_result *res)
 {
@@ -153,6 +165,8 @@ int decode_thread(struct ptrace_run *r, uint32_t i, const struct walk_opts *o, w
 	t->end_arg = res->arg;
 	t->exec = res->exec;
 	t->pub.records = one.accesses;
+	if (t->proc->recorded) /* what the replay logged was never on a disk */
+		one.log_bytes_disk = recorded_bytes(t);
 	stats_add(st, &one);
 	if (t->proc->recorded)
 		rc = replay_end(t->proc, log, res->end != WALK_CANCELLED && res->end != WALK_LOST);

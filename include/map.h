@@ -24,7 +24,7 @@
 #include "sem.h"
 
 #define MAP_MAGIC 0x31304d5450545000ull
-#define MAP_VERSION 25 /* of format and analysis together: part of the cache key */
+#define MAP_VERSION 26 /* of format and analysis together: part of the cache key */
 
 enum map_section {
 	MAP_COPY, /* bytes: instrumented text */
@@ -80,7 +80,8 @@ struct map_head {
 	16u /* only groups with system calls or such instructions are relocated: recording for a replay */
 #define MAP_F_PTW                                                                                            \
 	32u /* with MAP_F_PT: values of sites that the budget allows go into the processor's trace (SEM_PTW) */
-/* the analyzer's, with MAP_F_SPARSE: some of those are in code that could not be relocated, and nobody would see them */
+/* the analyzer's, with MAP_F_SPARSE: some of those are in code that could not be relocated, and nobody would see them, or
+ * the module looks at the rseq area (rseq(2)), which the kernel writes at any time */
 #define MAP_F_HIDDEN 64u
 #define MAP_F_LETTERS "vopnsw" /* by bit, behind the version and a dash in a cached map's file name */
 /* With MAP_F_PTW the budget, behind the letters in decimal: a site whose block is expected to run more than 2^n times

@@ -347,14 +347,18 @@ static bool find_vdso(const struct rt_vma *v, void *arg)
 #define RSEQ_SIG 0x53053053u /* glibc's, sysdeps/unix/sysv/linux/x86/bits/rseq.h */
 #define RSEQ_REACH 4096 /* it is in libc's struct pthread, at fs, aligned to 32 */
 
+static uint64_t rseq; /* where it was */
+
 static void drop_rseq(void)
 {
 	uint64_t fs = 0;
 
 	rt_sc(__NR_arch_prctl, 0x1003 /* ARCH_GET_FS */, &fs);
 	for (uint64_t off = 0; off < RSEQ_REACH; off += 32)
-		if (!rt_sc(RSEQ_NR, fs + off, 32, 1 /* RSEQ_FLAG_UNREGISTER */, RSEQ_SIG))
+		if (!rt_sc(RSEQ_NR, fs + off, 32, 1 /* RSEQ_FLAG_UNREGISTER */, RSEQ_SIG)) {
+			rseq = fs + off;
 			return;
+		}
 }
 
 static bool is_private(const struct rt_vma *v, void *arg)
@@ -397,6 +401,9 @@ void rt_record_not(const char *why)
 	rt.full_why = why;
 	rt.restorable = false;
 	rt.mapflags = rt.fullflags;
+	if (rseq)
+		rt_sc(RSEQ_NR, rseq, 32, 0, RSEQ_SIG);
+	rseq = 0;
 }
 
 /* before anything of the program has been looked at */

@@ -133,12 +133,17 @@ same gzip -nc "$tmp/text"
 verified sort -rn "$tmp/text"
 in=$tmp/text same cat
 same sed -n '10,20s/1/x/p' "$tmp/text"
-for p in jt_dense calls_indirect exceptions libc_strings deep_recursion setjmp bit_ops; do
+for p in jt_dense calls_indirect exceptions libc_strings deep_recursion setjmp bit_ops computed_goto rep_strings r15_branch \
+	tailcall varargs plt_self fiber ucontext memheavy; do
 	same "$progs/$p"
 done
 mkdir "$tmp/dir" "$tmp/dir/a"
 verified ls -l "$tmp/dir"
 verified date +%Y
+verified xz -c "$tmp/text"
+verified tar -cf - -C "$tmp" dir
+verified perl -e 'my %h = map { $_ => $_ ** 2 } 1 .. 500; print join(",", map { $h{$_} } sort keys %h), "\n"'
+verified python3 -S -c 'import sys; print(sum(i * i for i in range(3000)), sys.argv)'
 verified sqlite3 :memory: ".read $tmp/sql"
 verified lua5.4 "$tmp/lua"
 verified bash "$tmp/sh"
@@ -152,6 +157,23 @@ done
 for p in ticks late; do
 	verified "$prog" $p
 done
+
+# ---- where a recording cannot go on: why, in proc.json ----
+
+goes_on() { # WORDS PROGRAM ARGS...
+	words=$1
+	shift
+	recorded "$@" || return
+	if grep -q "in full from here: $words" "$tmp"/replay.run/proc-*.1/proc.json &&
+		grep -q '"end": "switch"' "$tmp"/replay.run/proc-*.0/proc.json; then
+		ok
+	else
+		bad "$*" "$(grep -h cf_reason "$tmp"/replay.run/proc-*/proc.json | head -2 | tr '\n' ' ')"
+	fi
+}
+goes_on 'it makes a thread' "$progs/thr_tsd"
+goes_on 'it gives up rights' bash -c 'ulimit -n 100; ulimit -n'
+goes_on 'it loaded a module' "$progs/ldr_textrel"
 
 # ---- how a program ends ----
 
