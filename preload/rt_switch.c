@@ -84,7 +84,6 @@ struct rt_tcb *rt_switch_signal(struct rt_tcb *t, uint64_t *uc)
 int rt_switch_here(struct rt_tcb *t, uint64_t rip, const char *why)
 {
 	uint64_t uc[UC_SIZE / 8], rflags = rt_rflags(0x202, t->sv.flags);
-	uint64_t target = t->t.target;
 	struct rt_regs sv = t->sv;
 	struct rt_tcb *n;
 
@@ -107,6 +106,7 @@ int rt_switch_here(struct rt_tcb *t, uint64_t rip, const char *why)
 	}
 	n->sv = sv;
 	n->t.resume = sv.rip;
-	n->t.target = target;
+	n->t.target =
+		rip; /* a signal that has come meanwhile finds the program there (called() in rt_sigwhere.c) */
 	return RT_DO_FINISH;
 }

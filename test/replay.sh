@@ -13,7 +13,7 @@ tmp=$(mktemp -d) || exit 2
 trap 'rm -rf "$tmp"' EXIT
 export XDG_CACHE_HOME="$build/cache"
 mkdir -p "$XDG_CACHE_HOME"
-progs=$build/test/progs
+progs=$build/test/progs prog=$build/test/replay_prog
 pass=0 fail=0
 
 # The two settings are of one length together, so that all that the program finds on its stack is where it was; only
@@ -137,6 +137,14 @@ for p in jt_dense calls_indirect exceptions libc_strings deep_recursion setjmp b
 	tailcall varargs plt_self fiber ucontext memheavy; do
 	same "$progs/$p"
 done
+cat > "$tmp/storm" << 'SH'
+trap '' USR1
+(while kill -USR1 $$; do sleep 0.001; done) 2> /dev/null &
+exec "$1" storm
+SH
+for i in 1 2 3; do
+	verified sh "$tmp/storm" "$prog"
+done
 mkdir "$tmp/dir" "$tmp/dir/a"
 verified ls -l "$tmp/dir"
 verified date +%Y
@@ -150,7 +158,6 @@ verified bash "$tmp/sh"
 for p in dlopen fault_loop sig_longjmp sig_flags sig_frame sig_nested fork_exec thr_join; do
 	verified "$progs/$p"
 done
-prog=$build/test/replay_prog
 for p in several returns dropped; do
 	same "$prog" $p
 done

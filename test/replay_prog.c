@@ -9,6 +9,7 @@
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/time.h>
+#include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -118,6 +119,23 @@ static void dropped(void)
 	}
 }
 
+/* somebody sends signals all the time, also while a fork makes the recording go over to full logging */
+static void storm(void)
+{
+	sigset_t all;
+	pid_t pid;
+
+	while (n < 20)
+		usleep(100);
+	pid = fork();
+	if (!pid)
+		_exit(0);
+	waitpid(pid, NULL, 0);
+	sigfillset(&all);
+	sigprocmask(SIG_BLOCK, &all, NULL);
+	n = 0;
+}
+
 static int sum(const unsigned char *p, int size)
 {
 	int s = 0;
@@ -167,6 +185,8 @@ int main(int argc, char **argv)
 		hidden();
 	else if (!strcmp(what, "dropped"))
 		dropped();
+	else if (!strcmp(what, "storm"))
+		storm();
 	else if (!strncmp(what, "mapped", 6))
 		mapped(what, argv[2]);
 	for (int i = 0; i < 1000; i++)
