@@ -142,7 +142,7 @@ trap '' USR1
 (while kill -USR1 $$; do sleep 0.001; done) 2> /dev/null &
 exec "$1" storm
 SH
-for i in 1 2 3; do
+for _ in 1 2 3; do
 	verified sh "$tmp/storm" "$prog"
 done
 mkdir "$tmp/dir" "$tmp/dir/a"
