@@ -10,7 +10,7 @@
 #include <string.h>
 #include "dec.h"
 
-enum { R_SAME, R_UNDEF, R_CFA_OFF, R_OTHER };
+enum { R_SAME, R_UNDEF, R_CFA_OFF, R_REG, R_OTHER };
 #define NDW 17 /* 16 general registers, return address */
 
 struct rules {
@@ -182,9 +182,11 @@ static void run(struct cur *c, struct rules *r, const struct rules *init, uint64
 			break;
 		case 0x09: /* register */
 			reg = uleb(c);
-			uleb(c);
-			if (reg < NDW)
-				r->how[reg] = R_OTHER;
+			op = uleb(c);
+			if (reg < NDW) {
+				r->how[reg] = op < 16 ? R_REG : R_OTHER;
+				r->off[reg] = op;
+			}
 			break;
 		case 0x0a: /* remember_state */
 			if (nsaved < 8)
@@ -325,16 +327,21 @@ int cfi_step(struct map *m, uint64_t bias, uint64_t *ip, uint64_t reg[16], struc
 		return -1;
 	if (r.how[16] == R_UNDEF)
 		return 0;
-	if (r.cfa_reg >= 16 || r.how[16] != R_CFA_OFF)
+	if (r.cfa_reg >= 16)
 		return -1;
 	cfa = reg[dw_to_hw[r.cfa_reg]] + r.cfa_off;
 	memcpy(next, reg, sizeof(next));
-	for (int i = 0; i < 16; i++)
-		if (r.how[i] == R_CFA_OFF && !mem_read(mem, cfa + r.off[i], &next[dw_to_hw[i]], 8))
+	next[SEM_RSP] = cfa;
+	for (int i = 0; i < NDW; i++) {
+		uint64_t *to = i < 16 ? &next[dw_to_hw[i]] : ip;
+
+		if (r.how[i] == R_OTHER || (i == 16 && r.how[i] == R_SAME))
 			return -1;
-	if (!mem_read(mem, cfa + r.off[16], ip, 8))
-		return -1;
+		if (r.how[i] == R_REG) /* vfork(2) has its return address in rdi */
+			*to = reg[dw_to_hw[r.off[i]]];
+		else if (r.how[i] == R_CFA_OFF && !mem_read(mem, cfa + r.off[i], to, 8))
+			return -1;
+	}
 	memcpy(reg, next, sizeof(next));
-	reg[SEM_RSP] = cfa;
 	return 1;
 }

@@ -166,7 +166,8 @@ static int at_return_site(struct walker *w, const struct map_leader *l, struct i
 	return leader_flags(m, l, &check) & FR_RESYNC ? walk_mark(w) : 0;
 }
 
-/* No frame: the caller was there before the start, above what could be unwound. Memory knows. */
+/* No frame: the caller was there before the start, above what could be unwound. Memory knows where it goes on, but
+ * not which registers were its own: the walk goes on where control says what it is, and nowhere else. */
 static int return_unknown(struct walker *w, uint64_t slot)
 {
 	const struct map_leader *l;
@@ -178,7 +179,8 @@ static int return_unknown(struct walker *w, uint64_t slot)
 			    (unsigned long long)slot);
 	l = mod_leader(w, target, &m);
 	if (l && (l->flags & MAP_LEADER_RETURN))
-		return at_return_site(w, l, m);
+		return lost(w, "a return to a caller whose registers no unwind table tells (slot %#llx)",
+			    (unsigned long long)slot);
 	w->left = 0; /* opaque, or an entry that will announce itself */
 	return walk_mark(w);
 }

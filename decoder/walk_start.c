@@ -66,7 +66,8 @@ int walk_callers(struct walker *w, uint64_t ip, const uint64_t *gpr)
 		struct inst *m = mod_at(w, ip);
 
 		below = reg[SEM_RSP];
-		if (!m || cfi_step(m->map, m->bias, &ip, reg, w->mem) <= 0 || reg[SEM_RSP] <= below)
+		if (!m || cfi_step(m->map, m->bias, &ip, reg, w->mem) <= 0 ||
+		    reg[SEM_RSP] < below + 8 * (w->nframe > from))
 			break;
 		for (uint32_t i = from; !known && i > w->base; i--)
 			known = w->frame[i - 1].slot == reg[SEM_RSP] - 8;
