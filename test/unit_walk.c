@@ -1468,7 +1468,8 @@ static void test_fork(void)
 	thread_map();
 	put_start(&s, stack);
 	put_event(RUN_EV_EXIT, 0);
-	rodata[0x40] = 0; /* nothing says how to unwind: the target is in memory, what its rbx was is not known */
+	rodata[0x40] =
+		0; /* nothing says how to unwind: the target is in memory, what its rbx was is not known */
 	ops[2] = ops[4];
 	ops[3] = ops[4];
 	blocks[0].ninsn = 1;
