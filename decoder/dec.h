@@ -393,6 +393,7 @@ struct walk_result {
 	uint64_t unexpected; /* RUN_EV_UNEXPECTED events */
 	bool exec; /* WALK_EXIT: the process went on as another image */
 	uint64_t losses, lost_bytes, lost_tsc; /* as in struct ptrace_stats */
+	uint64_t blind, blind_at; /* returns to callers whose registers no unwind table tells; the first */
 	char loss[500]; /* the first one */
 	struct walk_when when[NWHEN]; /* walk_opts.timed: of the batch handed on */
 	uint32_t nwhen;

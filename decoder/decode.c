@@ -38,6 +38,16 @@ static int losses(struct ptrace_run *r, const struct thread *t, const struct wal
 	return PTRACE_PARTIAL;
 }
 
+static void blind(struct ptrace_run *r, const struct thread *t, const struct walk_result *res)
+{
+	if (res->blind)
+		run_note(r,
+			 "pid %u thread %u: no unwind table tells the registers of the caller at %#llx, "
+			 "which was on "
+			 "the stack when the log began: they are taken as they were there",
+			 t->pub.pid, t->pub.tid, (unsigned long long)res->blind_at);
+}
+
 static int outcome(struct ptrace_run *r, const struct thread *t, const struct walk_result *res)
 {
 	switch (res->end) {
@@ -172,6 +182,7 @@ int decode_thread(struct ptrace_run *r, uint32_t i, const struct walk_opts *o, w
 		rc = replay_end(t->proc, log, res->end != WALK_CANCELLED && res->end != WALK_LOST);
 	else
 		log_close(log);
+	blind(r, t, res);
 	k = losses(r, t, res);
 	rc = rc > k ? rc : k;
 	k = outcome(r, t, res);

@@ -166,8 +166,9 @@ static int at_return_site(struct walker *w, const struct map_leader *l, struct i
 	return leader_flags(m, l, &check) & FR_RESYNC ? walk_mark(w) : 0;
 }
 
-/* No frame: the caller was there before the start, above what could be unwound. Memory knows where it goes on, but
- * not which registers were its own: the walk goes on where control says what it is, and nowhere else. */
+/* No frame: the caller was there before the start, above what could be unwound. Memory knows where it goes on; its
+ * registers are taken to be those that there are, which is said: the epilogues that restored them need not have
+ * been followed. */
 static int return_unknown(struct walker *w, uint64_t slot)
 {
 	const struct map_leader *l;
@@ -178,9 +179,11 @@ static int return_unknown(struct walker *w, uint64_t slot)
 		return lost(w, "a return to a caller that was never seen (slot %#llx)",
 			    (unsigned long long)slot);
 	l = mod_leader(w, target, &m);
-	if (l && (l->flags & MAP_LEADER_RETURN))
-		return lost(w, "a return to a caller whose registers no unwind table tells (slot %#llx)",
-			    (unsigned long long)slot);
+	if (l && (l->flags & MAP_LEADER_RETURN)) {
+		if (!w->res->blind++)
+			w->res->blind_at = target;
+		return at_return_site(w, l, m);
+	}
 	w->left = 0; /* opaque, or an entry that will announce itself */
 	return walk_mark(w);
 }

@@ -329,15 +329,11 @@ static void memory_call(struct rt_tcb *t)
 	}
 }
 
-/* in place of the call */
-long rt_answer(struct rt_tcb *t)
+/* what the call wrote */
+static void outputs(void)
 {
 	const uint8_t *p = (const void *)(now + 1), *lim = (const uint8_t *)now + now->head.size;
 
-	if (t->sv.nr == __NR_brk && !rt_err(now->ret))
-		do_brk(now->ret);
-	else if (!rt_err(now->ret))
-		memory_call(t);
 	for (uint32_t i = 0; i < now->nout; i++) {
 		const struct rec_out *o = (const void *)p;
 
@@ -347,6 +343,16 @@ long rt_answer(struct rt_tcb *t)
 			rt_replay_diverged("a system call's memory is not there", now->rip);
 		p += sizeof(*o) + rec_padded(o->len);
 	}
+}
+
+/* in place of the call */
+long rt_answer(struct rt_tcb *t)
+{
+	if (t->sv.nr == __NR_brk && !rt_err(now->ret))
+		do_brk(now->ret);
+	else if (!rt_err(now->ret))
+		memory_call(t);
+	outputs();
 	set_time(now->tsc);
 	return now->ret;
 }
@@ -356,6 +362,8 @@ void rt_replay_after(struct rt_tcb *t, long r)
 {
 	if (now && r != now->ret)
 		rt_replay_diverged("a system call has another result", t->t.target);
+	if (now && t->sv.nr == __NR_rt_sigaction) /* ours: it cannot know what the process was started with */
+		outputs();
 	queue_signal(t, REC_AFTER_CALL, &t->sv.mask);
 }
 

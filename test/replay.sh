@@ -155,6 +155,7 @@ verified python3 -S -c 'import sys; print(sum(i * i for i in range(3000)), sys.a
 verified sqlite3 :memory: ".read $tmp/sql"
 verified lua5.4 "$tmp/lua"
 verified bash "$tmp/sh"
+verified sh -c 'trap "" HUP TERM; exec sort "$1"' sh "$tmp/text" # asks what is ignored from the start
 verified python3 -S -c 'import subprocess; print(subprocess.run(["/bin/echo", "child"]).returncode)' # vfork(2)
 for p in dlopen fault_loop sig_longjmp sig_flags sig_frame sig_nested fork_exec proc_vfork thr_join; do
 	verified "$progs/$p"
