@@ -41,11 +41,11 @@ static int losses(struct ptrace_run *r, const struct thread *t, const struct wal
 static void blind(struct ptrace_run *r, const struct thread *t, const struct walk_result *res)
 {
 	if (res->blind)
-		run_note(r,
-			 "pid %u thread %u: no unwind table tells the registers of the caller at %#llx, "
-			 "which was on "
-			 "the stack when the log began: they are taken as they were there",
-			 t->pub.pid, t->pub.tid, (unsigned long long)res->blind_at);
+		run_note(
+			r,
+			"pid %u thread %u: no unwind table tells the registers of the caller at %#llx, which "
+			"was on the stack when the log began: they are taken as they were there",
+			t->pub.pid, t->pub.tid, (unsigned long long)res->blind_at);
 }
 
 static int outcome(struct ptrace_run *r, const struct thread *t, const struct walk_result *res)

@@ -211,6 +211,7 @@ bool rt_place_reaches(uint64_t lo, uint64_t hi, uint64_t at,
 /* rt_env.c: 0, or -1 after saying why */
 int rt_env(char **envp);
 const char *rt_env_get(const char *name); /* NULL if it is not set */
+int rt_env_bool(const char *name, bool *to); /* 0 or 1; as it was if it is not set */
 int rt_refuse(const char *name, const char *value, const char *why); /* says so; -1 */
 bool rt_env_oracle(char **envp);
 
@@ -440,7 +441,7 @@ void rt_replay_after(struct rt_tcb *t, long r);
 void rt_replay_mask(uint64_t *mask);
 uint64_t rt_now(void); /* TSC; in a replay, of the recording */
 /* a signal that comes there, if one does; mask: that is about to be in force */
-void rt_replay_signal(struct rt_tcb *t, uint32_t when, uint64_t *mask);
+bool rt_replay_signal(struct rt_tcb *t, uint32_t when, uint64_t *mask);
 void rt_replay_diverged(const char *what, uint64_t rip);
 const struct rec_nondet *rt_replay_nondet(struct rt_tcb *t, uint32_t what);
 

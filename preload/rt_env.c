@@ -64,15 +64,25 @@ int rt_refuse(const char *name, const char *value, const char *why)
 	return -1;
 }
 
-static int env_mapflag(const char *name, uint32_t flag)
+int rt_env_bool(const char *name, bool *to)
 {
 	const char *v = get(rt.envp, name);
 
-	if (!v || !*v || rt_streq(v, "0"))
+	if (!v || !*v)
 		return 0;
-	if (!rt_streq(v, "1"))
+	if (!rt_streq(v, "0") && !rt_streq(v, "1"))
 		return rt_refuse(name, v, "use 0 or 1");
-	rt.mapflags |= flag;
+	*to = *v == '1';
+	return 0;
+}
+
+static int env_mapflag(const char *name, uint32_t flag)
+{
+	bool on = false;
+
+	if (rt_env_bool(name, &on))
+		return -1;
+	rt.mapflags |= on ? flag : 0;
 	return 0;
 }
 

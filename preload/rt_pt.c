@@ -78,6 +78,7 @@ int rt_pt_env(void)
 {
 	const char *v = rt_env_get("PTRACE_CF");
 	struct ring_pt *s = &rt.pt_set;
+	bool cyc = false, retc = true;
 	uint64_t budget = 1;
 
 	s->rt_base = (uint64_t)__ehdr_start;
@@ -95,22 +96,16 @@ int rt_pt_env(void)
 	s->key = 256u << 10;
 	s->psb = 2;
 	s->mtc = 3;
-	v = rt_env_get("PTRACE_PT_CYC");
-	if (v && *v && !rt_streq(v, "0") && !rt_streq(v, "1"))
-		return bad("PTRACE_PT_CYC", "use 0 or 1");
-	s->cyc = v && rt_streq(v, "1");
-	v = rt_env_get("PTRACE_PT_RETC");
-	if (v && *v && !rt_streq(v, "0") && !rt_streq(v, "1"))
-		return bad("PTRACE_PT_RETC", "use 0 or 1");
-	s->noretc = v && rt_streq(v, "0");
+	if (rt_env_bool("PTRACE_PT_CYC", &cyc) || rt_env_bool("PTRACE_PT_RETC", &retc))
+		return -1;
+	s->cyc = cyc;
+	s->noretc = !retc;
 	v = rt_env_get("PTRACE_LOG");
 	if (v && *v && !rt_streq(v, "info"))
 		return bad("PTRACE_LOG", "unknown, use info");
 	rt.info = v && *v;
-	v = rt_env_get("PTRACE_PTWRITE");
-	if (v && *v && !rt_streq(v, "0") && !rt_streq(v, "1"))
-		return bad("PTRACE_PTWRITE", "use 0 or 1");
-	rt.ptwrite = v && rt_streq(v, "1");
+	if (rt_env_bool("PTRACE_PTWRITE", &rt.ptwrite))
+		return -1;
 	v = rt_env_get("PTRACE_PTWRITE_BUDGET");
 	if (v && rt_streq(v, "all"))
 		rt.budget = MAP_BUDGET_ALL;

@@ -94,7 +94,7 @@ uint64_t rt_now(void)
 
 /* ---- signals ---- */
 
-static bool queue_signal(struct rt_tcb *t, uint32_t when, uint64_t *mask)
+bool rt_replay_signal(struct rt_tcb *t, uint32_t when, uint64_t *mask)
 {
 	const struct rec_signal *s = (const void *)peek();
 
@@ -107,11 +107,6 @@ static bool queue_signal(struct rt_tcb *t, uint32_t when, uint64_t *mask)
 	if (rt_err(rt_sc(__NR_rt_tgsigqueueinfo, rt_getpid(), rt_gettid(), s->signo, s->info)))
 		rt_replay_diverged("a signal", t->t.target);
 	return true;
-}
-
-void rt_replay_signal(struct rt_tcb *t, uint32_t when, uint64_t *mask)
-{
-	queue_signal(t, when, mask);
 }
 
 /* the mask that was in force when the signal came */
@@ -188,7 +183,7 @@ int rt_replay_before(struct rt_tcb *t)
 
 	now = NULL;
 	t->lp0 = t->t.lp;
-	if (queue_signal(t, REC_BEFORE_CALL, &t->sv.mask))
+	if (rt_replay_signal(t, REC_BEFORE_CALL, &t->sv.mask))
 		return RT_DO_REAL; /* the call starts again here then */
 	h = next();
 	mapped = NULL;
@@ -283,12 +278,9 @@ static void do_mask(struct rt_tcb *t)
 	t->sv.mask = g[RDI] == 0 ? t->sv.mask | set : g[RDI] == 1 ? t->sv.mask & ~set : set;
 }
 
-static void same_result(struct rt_tcb *t, uint64_t nr)
+static void same_result(const struct rt_tcb *t, uint64_t nr)
 {
-	long r = rt_call(t->sv.gpr, nr);
-
-	if (r != now->ret)
-		differs("the result of a call for memory", now->rip, (uint64_t)r, (uint64_t)now->ret);
+	check_at(rt_call(t->sv.gpr, nr), (uint64_t)now->ret);
 }
 
 static void memory_call(struct rt_tcb *t)
@@ -364,7 +356,7 @@ void rt_replay_after(struct rt_tcb *t, long r)
 		rt_replay_diverged("a system call has another result", t->t.target);
 	if (now && t->sv.nr == __NR_rt_sigaction) /* ours: it cannot know what the process was started with */
 		outputs();
-	queue_signal(t, REC_AFTER_CALL, &t->sv.mask);
+	rt_replay_signal(t, REC_AFTER_CALL, &t->sv.mask);
 }
 
 const struct rec_nondet *rt_replay_nondet(struct rt_tcb *t, uint32_t what)

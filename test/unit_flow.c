@@ -317,16 +317,18 @@ static struct flow *opened(void)
 	return f;
 }
 
-static void went(struct flow *f, uint64_t where, uint64_t to, int line)
+static void told(struct flow *f, int (*ask)(struct flow *f, uint64_t ip, uint64_t *v), const char *did,
+		 uint64_t where, uint64_t want, int line)
 {
-	uint64_t next = 0;
-	int rc = f->ops->branch(f, where, &next);
+	uint64_t v = 0;
+	int rc = ask(f, where, &v);
 
-	check(!rc && next == to, "line %d: 0x%llx went to 0x%llx, not 0x%llx (%d %s)", line,
-	      (unsigned long long)where, (unsigned long long)next, (unsigned long long)to, rc,
+	check(!rc && v == want, "line %d: 0x%llx %s 0x%llx, not 0x%llx (%d %s)", line,
+	      (unsigned long long)where, did, (unsigned long long)v, (unsigned long long)want, rc,
 	      rc ? f->why : "");
 }
-#define WENT(f, where, to) went(f, where, to, __LINE__)
+#define WENT(f, where, to) told(f, (f)->ops->branch, "went to", where, to, __LINE__)
+#define VALUE(f, where, want) told(f, (f)->ops->value, "gave", where, want, __LINE__)
 
 static void ends(struct flow *f, uint64_t where, int want, const char *why, int line)
 {
@@ -404,17 +406,6 @@ static void ptwrite(void)
 	WENT(f, JE, COPY + 7);
 	f->ops->close(f);
 }
-
-static void value(struct flow *f, uint64_t where, uint64_t want, int line)
-{
-	uint64_t v = 0;
-	int rc = f->ops->value(f, where, &v);
-
-	check(!rc && v == want, "line %d: 0x%llx gave 0x%llx, not 0x%llx (%d %s)", line,
-	      (unsigned long long)where, (unsigned long long)v, (unsigned long long)want, rc,
-	      rc ? f->why : "");
-}
-#define VALUE(f, where, want) value(f, where, want, __LINE__)
 
 static void ptw(uint64_t where, uint64_t v, bool eight)
 {
