@@ -59,7 +59,8 @@ verify() { # true if every address was compared and is right
 	tail -1 "$tmp/verify" | grep -q 'accesses=[1-9][0-9]* wrong=0 unknown=0 missing=0' && [ $s = 0 ]
 }
 
-recorded() { # PROGRAM ARGS...
+# what the program does is what it does natively; whether the replay is exact is left in verify's status and files
+recorded_quietly() { # PROGRAM ARGS...
 	native "$@"
 	run replay xx "$@"
 	for f in out err status; do
@@ -67,7 +68,13 @@ recorded() { # PROGRAM ARGS...
 		bad "$*" "$f differs: $(diff "$tmp/native.$f" "$tmp/replay.$f" | head -3 | tr '\n' ' ')"
 		return 1
 	done
-	verify && return
+	verify
+	exact=$?
+}
+
+recorded() { # PROGRAM ARGS...
+	recorded_quietly "$@" || return
+	[ $exact -eq 0 ] && return
 	bad "$*" "$(tail -1 "$tmp/verify") $(grep -v analysing "$tmp/decode.err" | head -3 | tr '\n' ' ')"
 	return 1
 }
@@ -139,11 +146,22 @@ for p in jt_dense calls_indirect exceptions libc_strings deep_recursion setjmp b
 done
 cat > "$tmp/storm" << 'SH'
 trap '' USR1
-(while kill -USR1 $$; do sleep 0.001; done) 2> /dev/null &
+LD_PRELOAD= sh -c 'while kill -USR1 $0; do sleep 0.001; done' $$ 2> /dev/null & # not traced: nobody waits for its end
 exec "$1" storm
 SH
+# One that comes while the program computes costs what ran since its last call, and that is said: nothing else may be lost.
+stormed() {
+	recorded_quietly "$@" || return
+	lost=$(grep -v -e analysing -e 'a signal came while the program computed' \
+		-e "the replay did not come to the recording's end" -e 'no unwind table tells' "$tmp/decode.err")
+	if [ -z "$lost" ] && tail -1 "$tmp/verify" | grep -q 'wrong=0 unknown=0 .*opaque=0$'; then
+		ok
+	else
+		bad "$*" "$(tail -1 "$tmp/verify") $lost"
+	fi
+}
 for _ in 1 2 3; do
-	verified sh "$tmp/storm" "$prog"
+	stormed sh "$tmp/storm" "$prog"
 done
 mkdir "$tmp/dir" "$tmp/dir/a"
 verified ls -l "$tmp/dir"
