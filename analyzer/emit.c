@@ -354,6 +354,14 @@ static void em_init(struct em *e)
 	}
 }
 
+/* what waits for all other groups takes no more than it needs */
+static void *fit(void *p, size_t n)
+{
+	void *q = n ? realloc(p, n) : NULL;
+
+	return q ? q : p;
+}
+
 static struct emitted *take(struct em *e)
 {
 	struct emitted *x = calloc(1, sizeof(*x));
@@ -379,15 +387,15 @@ static struct emitted *take(struct em *e)
 			e->ptw[x->nptw++] = e->ptw[i] == AN_NONE ? AN_NONE : c->label[e->ptw[i]];
 	x->ptw = e->ptw;
 	e->ptw = NULL;
-	x->text = c->b;
+	x->text = fit(c->b, c->n);
 	x->ntext = c->n;
-	x->fix = c->fix;
+	x->fix = fit(c->fix, c->nfix * sizeof(*c->fix));
 	x->nfix = c->nfix;
-	x->ref = c->ref;
+	x->ref = fit(c->ref, c->nref * sizeof(*c->ref));
 	x->nref = c->nref;
-	x->xlat = c->xl;
+	x->xlat = fit(c->xl, c->nxl * sizeof(*c->xl));
 	x->nxlat = c->nxl;
-	x->site = e->site;
+	x->site = fit(e->site, e->nsite * sizeof(*e->site));
 	x->nsite = e->nsite;
 	x->logbytes = e->logbytes;
 	c->b = NULL;

@@ -12,7 +12,7 @@
  *   emit_space.c where the space checks go
  *   emit_ctl.c   stubs and control transfers
  *   emit.c       one group
- *   map_write.c  all groups, the file
+ *   map_write.c  all groups, the file (map_sect.c: its sections; map_out.c: into it)
  */
 #ifndef EMIT_H
 #define EMIT_H

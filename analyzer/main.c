@@ -266,14 +266,13 @@ static int write_map(struct module *m, const struct options *o)
 	return rc;
 }
 
-#define HEAP_PER_BYTE 32 /* of the file: what the analysis takes at its peak, roughly */
-#define HEAP_MOST 0x7fffffff
-#define PIECES                                                                                               \
-	(32 << 20) /* of the heap up to this size: the most that mallopt takes; a map's sections are large */
+#define HEAP_PER_BYTE 32 /* of the file: more than the analysis takes at its peak, mostly */
+#define MOST 0x7fffffff /* that mallopt takes, but for: */
+#define MOST_PIECE (32 << 20)
 
 /* heap_shape - arrays per group come and go: giving each back to the kernel costs more than the work on it.
  * And the heap is asked for in one piece, so that the kernel can be told to fill it with huge pages: page
- * faults took a tenth of the time. What is asked for is about what is needed; only what is touched is taken. */
+ * faults took a tenth of the time. Only what is touched of it is taken. */
 static void heap_shape(const char *file)
 {
 	const uintptr_t huge = 2u << 20;
@@ -281,10 +280,12 @@ static void heap_shape(const char *file)
 	uintptr_t lo;
 	void *p;
 
-	mallopt(M_MMAP_THRESHOLD, PIECES);
-	mallopt(M_TRIM_THRESHOLD, 512 << 20);
-	if (!stat(file, &st) && S_ISREG(st.st_mode) && st.st_size < HEAP_MOST / HEAP_PER_BYTE) {
-		mallopt(M_TOP_PAD, (int)st.st_size * HEAP_PER_BYTE);
+	mallopt(M_MMAP_THRESHOLD, MOST_PIECE);
+	mallopt(M_TRIM_THRESHOLD, MOST);
+	if (!stat(file, &st) && S_ISREG(st.st_mode)) {
+		/* and less than what is trimmed */
+		mallopt(M_TOP_PAD, st.st_size < MOST / HEAP_PER_BYTE ? (int)st.st_size * HEAP_PER_BYTE
+								     : MOST - (8 << 20));
 		p = malloc(1 << 20);
 		lo = ((uintptr_t)p + huge - 1) & ~(huge - 1);
 		if (lo < (uintptr_t)sbrk(0))

@@ -2,14 +2,16 @@
  *
  * map_sect.c - the sections of a map, from the emitted groups and their plans
  *
- * Here what a group knows by its own numbers (block, op, site, text offset) becomes the module's.
+ * Here what a group knows by its own numbers (block, op, site, text offset) becomes the module's. Each section
+ * goes through all groups, and is made in place where the group has it already.
  */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include "map_out.h"
 #include "map_sect.h"
 
-static void *add(struct buf *b, const void *p, size_t n)
+static void add(struct buf *b, const void *p, size_t n)
 {
 	if (!b->p || b->n + n > b->cap) {
 		b->cap = (b->n + n) * 2 + 256;
@@ -17,17 +19,31 @@ static void *add(struct buf *b, const void *p, size_t n)
 		if (!b->p)
 			abort();
 	}
-	if (p)
+	if (n)
 		memcpy(b->p + b->n, p, n);
-	else
-		memset(b->p + b->n, 0, n);
 	b->n += n;
-	return b->p + b->n - n;
+}
+
+/* a section made in one piece */
+static void put_buf(struct mw *w, struct buf *b)
+{
+	out_section(w->out);
+	out_add(w->out, b->p, b->n);
+	free(b->p);
+	memset(b, 0, sizeof(*b));
+}
+
+/* a section made by group */
+static void each(struct mw *w, void (*put)(struct mw *w, uint32_t gi))
+{
+	for (uint32_t gi = 0; gi < w->m->ngroup; gi++)
+		if (w->m->group[gi].reason == MAP_OK)
+			put(w, gi);
 }
 
 static uint32_t string(struct mw *w, const char *s)
 {
-	struct buf *b = &w->sect[MAP_STRINGS];
+	struct buf *b = &w->strings;
 
 	if (!b->n)
 		add(b, "", 1);
@@ -46,40 +62,29 @@ static uint32_t block_vaddr(const struct an_group *g, uint32_t b)
 
 static void put_copy(struct mw *w, uint32_t gi)
 {
-	struct buf *c = &w->sect[MAP_COPY];
 	struct emitted *x = w->em[gi];
 	uint32_t base = w->base[gi];
-	uint8_t *t;
 
-	if (c->n < base)
-		memset(add(c, NULL, base - c->n), 0xcc, base - c->n);
-	t = add(c, x->text, x->ntext);
 	for (uint32_t i = 0; i < x->nfix; i++) {
-		struct map_fixup f = {base + x->fix[i].copy_off, x->fix[i].kind};
-		uint8_t *p = t + x->fix[i].copy_off;
+		uint8_t *p = x->text + x->fix[i].copy_off;
 		uint32_t v;
 
 		memcpy(&v, p, 4);
-		if (f.kind == MAP_FIX_MOD32)
+		if (x->fix[i].kind == MAP_FIX_MOD32)
 			v -= base;
-		else if (f.kind == MAP_FIX_MARK)
+		else if (x->fix[i].kind == MAP_FIX_MARK)
 			v += w->sitebase[gi] << RUN_MARK_ID_SHIFT;
 		memcpy(p, &v, 4);
-		add(&w->sect[MAP_FIXUPS], &f, sizeof(f));
 	}
 	for (uint32_t i = 0; i < x->nref; i++) {
 		const struct emit_ref *r = &x->ref[i];
 		uint32_t v =
 			w->base[r->group] + w->em[r->group]->block_off[r->block] - (base + r->text_off + 4);
 
-		memcpy(t + r->text_off, &v, 4);
+		memcpy(x->text + r->text_off, &v, 4);
 	}
-	for (uint32_t i = 0; i < x->nxlat; i++) {
-		struct map_xlat l = x->xlat[i];
-
-		l.copy_off += base;
-		add(&w->sect[MAP_XLAT], &l, sizeof(l));
-	}
+	out_fill(w->out, 0xcc, base - out_size(w->out));
+	out_add(w->out, x->text, x->ntext);
 }
 
 static int by_first(const void *a, const void *b)
@@ -87,6 +92,31 @@ static int by_first(const void *a, const void *b)
 	const uint32_t *x = a, *y = b;
 
 	return *x < *y ? -1 : *x > *y;
+}
+
+/* The groups' texts follow each other, so sorting each group's is sorting all. */
+static void put_fixups(struct mw *w, uint32_t gi)
+{
+	struct emitted *x = w->em[gi];
+	bool sorted = true;
+
+	for (uint32_t i = 0; i < x->nfix; i++) {
+		sorted &= !i || x->fix[i - 1].copy_off <= x->fix[i].copy_off;
+		x->fix[i].copy_off += w->base[gi];
+	}
+	if (!sorted)
+		qsort(x->fix, x->nfix, sizeof(*x->fix), by_first);
+	out_add(w->out, x->fix, x->nfix * sizeof(*x->fix));
+}
+
+static void put_xlat(struct mw *w, uint32_t gi)
+{
+	struct emitted *x = w->em[gi];
+
+	for (uint32_t i = 0; i < x->nxlat; i++)
+		x->xlat[i].copy_off += w->base[gi];
+	out_add(w->out, x->xlat, x->nxlat * sizeof(*x->xlat));
+	w->nxlat += x->nxlat;
 }
 
 /* ---- ops ---- */
@@ -139,10 +169,10 @@ static bool ask_value(const struct mw *w, uint32_t gi, uint32_t k, struct sem_op
 	return true;
 }
 
-static int put_ops(struct mw *w, uint32_t gi)
+static int number_ops(struct mw *w, uint32_t gi)
 {
 	const struct plan *p = w->plan[gi];
-	struct sem_op *o = add(&w->sect[MAP_OPS], p->op, p->nop * sizeof(*o));
+	struct sem_op *o = p->op;
 	uint32_t block = 0, nptw = 0;
 
 	for (uint32_t i = 0; i < p->nop; i++) {
@@ -196,62 +226,92 @@ static int put_ops(struct mw *w, uint32_t gi)
 	return 0;
 }
 
+static void put_ops(struct mw *w, uint32_t gi)
+{
+	if (!w->disagree && number_ops(w, gi))
+		w->disagree = &w->m->group[gi];
+	out_add(w->out, w->plan[gi]->op, w->plan[gi]->nop * sizeof(*w->plan[gi]->op));
+}
+
 /* ---- blocks, sites, leaders ---- */
 
-static void put_blocks(struct mw *w, uint32_t gi)
+static void put_group(struct mw *w, uint32_t gi)
 {
 	const struct an_group *g = &w->m->group[gi];
 	struct map_group mg = {AN_NONE, string(w, g->name), w->blockbase[gi], g->nblock,
 			       g->sum->keeps ? MAP_G_KEEPS : 0};
-	uint32_t group = w->sect[MAP_GROUPS].n / sizeof(mg);
+
+	for (uint32_t b = 0; b < g->nblock; b++)
+		if ((g->block[b].flags & AN_B_ENTRY) && block_vaddr(g, b) < mg.vaddr)
+			mg.vaddr = block_vaddr(g, b);
+	if (mg.vaddr == AN_NONE)
+		mg.vaddr = g->nblock ? block_vaddr(g, 0) : 0;
+	out_add(w->out, &mg, sizeof(mg));
+}
+
+static void put_blocks(struct mw *w, uint32_t gi)
+{
+	const struct an_group *g = &w->m->group[gi];
 
 	for (uint32_t b = 0; b < g->nblock; b++) {
 		const struct an_block *k = &g->block[b];
 		struct map_block mb = {block_vaddr(g, b),
 				       w->opbase[gi] + w->plan[gi]->blockop[b],
-				       (uint32_t)w->sect[MAP_INSNLEN].n,
+				       w->insn,
 				       (uint16_t)k->n,
 				       (uint16_t)k->flags,
-				       group,
+				       w->group,
 				       w->base[gi] + w->em[gi]->block_off[b]};
 
-		if ((k->flags & AN_B_ENTRY) && mb.vaddr < mg.vaddr)
-			mg.vaddr = mb.vaddr;
-		for (uint32_t i = 0; i < k->n; i++)
-			add(&w->sect[MAP_INSNLEN], &g->insn[k->first + i].len, 1);
-		add(&w->sect[MAP_INSNOPS], w->plan[gi]->insnops + k->first, k->n);
-		add(&w->sect[MAP_BLOCKS], &mb, sizeof(mb));
+		w->insn += k->n;
+		out_add(w->out, &mb, sizeof(mb));
 	}
-	if (mg.vaddr == AN_NONE)
-		mg.vaddr = g->nblock ? block_vaddr(g, 0) : 0;
-	add(&w->sect[MAP_GROUPS], &mg, sizeof(mg));
+	w->group++;
 }
 
-static int put_sites(struct mw *w, uint32_t gi, uint32_t *site_of)
+static void put_insnlen(struct mw *w, uint32_t gi)
+{
+	const struct an_group *g = &w->m->group[gi];
+
+	for (uint32_t b = 0; b < g->nblock; b++)
+		for (uint32_t i = 0; i < g->block[b].n; i++)
+			out_add(w->out, &g->insn[g->block[b].first + i].len, 1);
+}
+
+static void put_insnops(struct mw *w, uint32_t gi)
+{
+	const struct an_group *g = &w->m->group[gi];
+
+	for (uint32_t b = 0; b < g->nblock; b++)
+		out_add(w->out, w->plan[gi]->insnops + g->block[b].first, g->block[b].n);
+}
+
+static void put_sites(struct mw *w, uint32_t gi)
 {
 	const struct an_group *g = &w->m->group[gi];
 	const struct emitted *x = w->em[gi];
 
-	memset(site_of, 0xff, g->nblock * 4);
 	for (uint32_t i = 0; i < x->nsite; i++) {
 		uint32_t b = x->site[i].block, op = w->plan[gi]->entryop[b];
 		struct map_site s = {block_vaddr(g, b), x->site[i].kind, w->opbase[gi] + op};
 
-		if (op == AN_NONE)
-			return -1;
-		site_of[b] = w->sitebase[gi] + i;
-		add(&w->sect[MAP_SITES], &s, sizeof(s));
+		if (op == AN_NONE && !w->disagree)
+			w->disagree = g;
+		out_add(w->out, &s, sizeof(s));
 	}
-	return 0;
 }
 
 /* Every block that control enters from outside, and where a system call comes back (the decoder
  * needs its address for rcx). */
-static void put_leaders(struct mw *w, uint32_t gi, const uint32_t *site_of)
+static void put_leaders(struct mw *w, uint32_t gi)
 {
 	const struct an_group *g = &w->m->group[gi];
 	const struct plan *p = w->plan[gi];
+	uint32_t *site_of = w->site_of;
 
+	memset(site_of, 0xff, g->nblock * sizeof(*site_of));
+	for (uint32_t i = 0; i < w->em[gi]->nsite; i++)
+		site_of[w->em[gi]->site[i].block] = w->sitebase[gi] + i;
 	for (uint32_t b = 0; b < g->nblock; b++) {
 		const struct an_block *k = &g->block[b];
 		struct map_leader l = {block_vaddr(g, b), w->opbase[gi] + p->blockop[b], 0};
@@ -271,16 +331,15 @@ static void put_leaders(struct mw *w, uint32_t gi, const uint32_t *site_of)
 			continue;
 		if (site_of[b] != AN_NONE)
 			l.flags |= site_of[b] << 8;
-		add(&w->sect[MAP_LEADERS], &l, sizeof(l));
+		add(&w->buf, &l, sizeof(l));
 	}
 }
 
 /* ---- what does not depend on groups ---- */
 
-static void put_ranges(struct mw *w)
+static void make_ranges(struct mw *w, struct buf *b)
 {
 	struct module *m = w->m;
-	struct buf *b = &w->sect[MAP_RANGES];
 	struct map_range *r;
 	size_t n = 0, total;
 
@@ -301,97 +360,89 @@ static void put_ranges(struct mw *w)
 	b->n = (n + 1) * sizeof(*r);
 }
 
-static void put_module(struct mw *w)
+static void make_opaque(struct mw *w, struct buf *b)
+{
+	for (uint32_t i = 0; i < w->m->nopaque; i++) {
+		struct map_opaque o = w->m->opaque[i];
+
+		o.name = 0;
+		add(b, &o, sizeof(o));
+	}
+	if (b->n)
+		qsort(b->p, b->n / sizeof(struct map_opaque), sizeof(struct map_opaque), by_first);
+}
+
+static void put_rodata(struct mw *w)
+{
+	const struct module *m = w->m;
+	uint64_t at = 0;
+
+	out_section(w->out); /* MAP_RODATA */
+	for (uint32_t i = 0; i < m->nro; i++) {
+		struct map_rodata r = {m->ro[i].vaddr, m->ro[i].size, at,
+				       m->ro[i].addresses ? MAP_RO_ADDRESSES : 0, 0};
+
+		out_add(w->out, &r, sizeof(r));
+		at += m->ro[i].size;
+	}
+	out_section(w->out); /* MAP_ROBYTES */
+	for (uint32_t i = 0; i < m->nro; i++)
+		out_add(w->out, m->ro[i].bytes, m->ro[i].size);
+}
+
+/* the sections that are made by group, behind those of the text and the patches */
+static void put_groups(struct mw *w)
+{
+	static void (*const put[])(struct mw *, uint32_t) = {
+		put_group, put_blocks, put_insnlen, put_insnops, put_ops, put_sites,
+	};
+
+	_Static_assert(MAP_SITES - MAP_GROUPS + 1 == sizeof(put) / sizeof(*put), "one for each section");
+	for (uint32_t i = 0; i < sizeof(put) / sizeof(*put); i++) {
+		out_section(w->out);
+		each(w, put[i]);
+	}
+	each(w, put_leaders);
+	if (w->buf.n)
+		qsort(w->buf.p, w->buf.n / sizeof(struct map_leader), sizeof(struct map_leader), by_first);
+	put_buf(w, &w->buf);
+}
+
+/* sect_all - all sections in their order (enum map_section) */
+int sect_all(struct mw *w, char *err, size_t errlen)
 {
 	struct module *m = w->m;
 	const char *slash = strrchr(m->path, '/');
 
-	w->name = string(w, m->soname ? m->soname : slash ? slash + 1 : m->path);
-	put_ranges(w);
-	for (uint32_t i = 0; i < m->nopaque; i++) {
-		struct map_opaque o = m->opaque[i];
-
-		o.name = 0;
-		add(&w->sect[MAP_OPAQUE], &o, sizeof(o));
-	}
-	if (m->nopaque)
-		qsort(w->sect[MAP_OPAQUE].p, m->nopaque, sizeof(struct map_opaque), by_first);
-	add(&w->sect[MAP_SEGS], m->seg, m->nseg * sizeof(*m->seg));
-	for (uint32_t i = 0; i < m->nro; i++) {
-		struct map_rodata r = {m->ro[i].vaddr, m->ro[i].size, w->sect[MAP_ROBYTES].n,
-				       m->ro[i].addresses ? MAP_RO_ADDRESSES : 0, 0};
-
-		add(&w->sect[MAP_RODATA], &r, sizeof(r));
-		add(&w->sect[MAP_ROBYTES], m->ro[i].bytes, m->ro[i].size);
-	}
-}
-
-/* the large sections at their final sizes: growing them would copy and touch twice as much */
-static void reserve(struct mw *w)
-{
-	size_t size[MAP_NSECTIONS] = {
-		[MAP_COPY] = w->ncopy,
-		[MAP_BLOCKS] = w->nblock * sizeof(struct map_block),
-		[MAP_INSNLEN] = w->ninsn,
-		[MAP_INSNOPS] = w->ninsn,
-		[MAP_OPS] = w->nop * sizeof(struct sem_op),
-	};
-
-	for (uint32_t gi = 0; gi < w->m->ngroup; gi++) {
-		if (!w->em[gi])
-			continue;
-		size[MAP_FIXUPS] += w->em[gi]->nfix * sizeof(struct map_fixup);
-		size[MAP_XLAT] += w->em[gi]->nxlat * sizeof(struct map_xlat);
-	}
-	for (uint32_t i = 0; i < w->m->nro; i++)
-		size[MAP_ROBYTES] += w->m->ro[i].size;
-	for (int s = 0; s < MAP_NSECTIONS; s++) {
-		struct buf *b = &w->sect[s];
-
-		b->cap = size[s];
-		b->p = size[s] ? malloc(size[s]) : NULL;
-		if (size[s] && !b->p)
-			abort();
-	}
-}
-
-int sect_all(struct mw *w, char *err, size_t errlen)
-{
-	struct module *m = w->m;
-	uint32_t *site_of = malloc(((size_t)w->nblock + 1) * 4);
-	int r = 0;
-
-	if (!site_of)
+	w->site_of = malloc(((size_t)w->nblock + 1) * sizeof(*w->site_of));
+	if (!w->site_of)
 		abort();
-	reserve(w);
 	string(w, NULL);
-	for (uint32_t gi = 0; gi < m->ngroup && !r; gi++) {
-		if (m->group[gi].reason != MAP_OK)
-			continue;
-		put_copy(w, gi);
-		put_blocks(w, gi);
-		if (put_ops(w, gi) || put_sites(w, gi, site_of)) {
-			snprintf(err, errlen, "group at %x: plan and copy disagree",
-				 m->group[gi].insn[0].vaddr);
-			r = -1;
-		}
-		if (!r)
-			put_leaders(w, gi, site_of);
-	}
-	free(site_of);
-	if (r)
-		return r;
-	if (w->sect[MAP_FIXUPS].n)
-		qsort(w->sect[MAP_FIXUPS].p, w->sect[MAP_FIXUPS].n / sizeof(struct map_fixup),
-		      sizeof(struct map_fixup), by_first);
-	if (w->sect[MAP_LEADERS].n)
-		qsort(w->sect[MAP_LEADERS].p, w->sect[MAP_LEADERS].n / sizeof(struct map_leader),
-		      sizeof(struct map_leader), by_first);
-	put_module(w);
+	out_section(w->out);
+	each(w, put_copy);
+	out_section(w->out);
+	each(w, put_fixups);
+	out_section(w->out);
 	if (patch_write(m, &w->ps, w->em, w->base)) {
 		snprintf(err, errlen, "a patch has no stub to go to");
 		return -1;
 	}
-	add(&w->sect[MAP_PATCHES], w->ps.p, w->ps.n * sizeof(*w->ps.p));
+	out_add(w->out, w->ps.p, w->ps.n * sizeof(*w->ps.p));
+	make_ranges(w, &w->buf);
+	put_buf(w, &w->buf);
+	make_opaque(w, &w->buf);
+	put_buf(w, &w->buf);
+	put_groups(w);
+	out_section(w->out);
+	each(w, put_xlat);
+	put_rodata(w);
+	out_section(w->out);
+	out_add(w->out, m->seg, m->nseg * sizeof(*m->seg));
+	w->name = string(w, m->soname ? m->soname : slash ? slash + 1 : m->path);
+	put_buf(w, &w->strings);
+	if (w->disagree) {
+		snprintf(err, errlen, "group at %x: plan and copy disagree", w->disagree->insn[0].vaddr);
+		return -1;
+	}
 	return 0;
 }

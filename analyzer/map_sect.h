@@ -20,10 +20,15 @@ struct mw {
 	const char **why; /* per group: why it could not be emitted */
 	struct patches ps;
 	uint32_t *base, *opbase, *blockbase, *sitebase; /* per group: first copy byte, op, block, site */
-	uint32_t ncopy, nop, nblock, ninsn, nsite, name;
-	struct buf sect[MAP_NSECTIONS];
+	uint32_t ncopy, nop, nblock, ninsn, nsite, nxlat, name;
+	struct out *out;
+	struct buf strings, buf; /* buf: the section being made */
+	uint32_t *site_of; /* per block of a group: its site, AN_NONE if it has none */
+	uint32_t insn, group; /* of what is put next */
+	const struct an_group *disagree; /* plan and copy of which do not fit together */
 };
 
+/* to w->out. 0, or -1 with err: the map is none */
 int sect_all(struct mw *w, char *err, size_t errlen);
 
 #endif

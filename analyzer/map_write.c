@@ -15,8 +15,8 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
-#include <xxhash.h>
 #include "emit.h"
+#include "map_out.h"
 #include "map_sect.h"
 
 struct map_stats map_stats;
@@ -133,28 +133,6 @@ static int place(struct mw *w, char *err, size_t errlen)
 
 /* ---- the file ---- */
 
-static int put_sections(struct mw *w, FILE *f, struct map_head *h)
-{
-	static const char zero[64];
-	uint64_t off = (sizeof(*h) + 63) & ~63ull;
-
-	if (fseek(f, (long)off, SEEK_SET))
-		return -1;
-	for (int s = 0; s < MAP_NSECTIONS; s++) {
-		struct buf *b = &w->sect[s];
-		uint64_t pad = -b->n & 63;
-
-		h->sect[s] = (struct map_sect){off, b->n, XXH3_64bits(b->p, b->n)};
-		if ((b->n && fwrite(b->p, 1, b->n, f) != b->n) || (pad && fwrite(zero, 1, pad, f) != pad))
-			return -1;
-		off += b->n + pad;
-	}
-	h->head_xxh3 = XXH3_64bits(h, offsetof(struct map_head, head_xxh3));
-	if (fseek(f, 0, SEEK_SET) || fwrite(h, sizeof(*h), 1, f) != 1 || fflush(f))
-		return -1;
-	return 0;
-}
-
 static void fill_head(const struct mw *w, struct map_head *h)
 {
 	const struct module *m = w->m;
@@ -170,21 +148,21 @@ static void fill_head(const struct mw *w, struct map_head *h)
 	h->vaddr_lo = m->vaddr_lo;
 	h->vaddr_hi = m->vaddr_hi;
 	h->nsites = w->nsite;
-	h->name = w->name;
 	h->ninsns = w->ninsn;
 }
 
-static int put_file(struct mw *w, const char *path)
+static int put_file(struct mw *w, const char *path, char *err, size_t errlen)
 {
-	FILE *f = fopen(path, "wb");
 	struct map_head h;
 	int r;
 
-	if (!f)
-		return -1;
 	fill_head(w, &h);
-	r = put_sections(w, f, &h);
-	return fclose(f) ? -1 : r;
+	w->out = out_open(path, &h);
+	if (!w->out)
+		return -1;
+	r = sect_all(w, err, errlen);
+	h.name = w->name;
+	return out_close(w->out, !r) || r ? -1 : 0;
 }
 
 /* Under a temporary name and renamed, so that a reader never sees half a map and two analyses of the same
@@ -199,11 +177,11 @@ static int write_file(struct mw *w, const char *path, char *err, size_t errlen)
 	if (tmp) {
 		snprintf(tmp, n, "%s.%d.tmp", path, (int)getpid());
 		if (!stat(path, &st) && !S_ISREG(st.st_mode))
-			r = put_file(w, path);
+			r = put_file(w, path, err, errlen);
 		else
-			r = put_file(w, tmp) || rename(tmp, path) ? -1 : 0;
+			r = put_file(w, tmp, err, errlen) || rename(tmp, path) ? -1 : 0;
 	}
-	if (r)
+	if (r && !*err)
 		snprintf(err, errlen, "%s: %s", path, strerror(errno));
 	if (r && tmp)
 		unlink(tmp);
@@ -219,7 +197,7 @@ static void note_stats(struct mw *w)
 	map_stats.islands = w->ps.nisland;
 	map_stats.jmps = w->ps.njmp;
 	map_stats.demoted = w->ps.ndemoted;
-	map_stats.xlat = w->sect[MAP_XLAT].n / sizeof(struct map_xlat);
+	map_stats.xlat = w->nxlat;
 	map_stats.ops = w->nop;
 }
 
@@ -251,13 +229,12 @@ int map_write(struct module *m, const char *path, uint32_t flags, int jobs, char
 	if (!r)
 		r = place(&w, err, errlen);
 	if (!r)
-		r = sect_all(&w, err, errlen);
-	if (!r)
 		r = write_file(&w, path, err, errlen);
 	note_stats(&w);
 	round2_free(&w);
-	for (int s = 0; s < MAP_NSECTIONS; s++)
-		free(w.sect[s].p);
+	free(w.strings.p);
+	free(w.buf.p);
+	free(w.site_of);
 	for (uint32_t gi = 0; gi < m->ngroup; gi++)
 		live_free(&m->group[gi]);
 	patch_free(&w.ps);
