@@ -12,7 +12,8 @@
  *   room 1       before another point (a `ret` after    point: eb PX       ──▶ isl: jmp stub
  *                the last call of a function): rel8 is  next:     PX e9 …  (or PX eb, to an island)
  *                a prefix that the next point's jump ignores, which leaves 22 places for the island
- *   else         the call in the way is emulated by the copy (emit_ctl.c): its bytes are dead then
+ *   else         the call in the way, or one that an island may lie in, is emulated by the copy (emit_ctl.c): its bytes
+ *                are dead then
  *   else         the group is opaque (MAP_R_TOO_SHORT)
  *
  * All points of all certain groups are placed before anything is planned, since a group that
@@ -229,6 +230,24 @@ static uint32_t island(struct pp *p, uint32_t at)
 	return AN_NONE;
 }
 
+/* A call that a short jump at `at` reaches, and whose bytes are enough, makes room: where a switch does nothing but call,
+ * every byte that is not a call's is taken. */
+static bool clear_island(struct pp *p, uint32_t at)
+{
+	for (uint32_t d = 0; d <= 255; d++) {
+		uint32_t v = at + 2 + (d & 1 ? -((d + 1) / 2) : d / 2); /* 0, -1, 1, ... -128 */
+		struct site *s = in_text(p, v) && *use_at(p, v) == CALL ? site_of(p, v) : NULL;
+		uint32_t i;
+
+		if (!s || s->vaddr != v || s->end - v < 5)
+			continue;
+		i = first_point(p, v);
+		if (i == p->ps->npt || p->ps->pt[i].vaddr >= s->end)
+			return emulate(p, v);
+	}
+	return false;
+}
+
 static void place_island(struct pp *p, struct point *t)
 {
 	for (;;) {
@@ -247,7 +266,7 @@ static void place_island(struct pp *p, struct point *t)
 			t->state = 1;
 			return;
 		}
-		if (!emulate(p, t->at + 2 + more)) {
+		if (!emulate(p, t->at + 2 + more) && !clear_island(p, t->at)) {
 			t->state = 3;
 			return;
 		}

@@ -154,10 +154,46 @@ static int begin(const uint64_t *regs)
 	return 0;
 }
 
+extern const char __ehdr_start[],
+	_end[] __attribute__((visibility("hidden"))); /* the linker's: this library */
+
+/* Under an emulator of user code (Valgrind) the memory has its code, too, which is not the program's to change, and
+ * copies would run in neither. The kernel knows where a system call was really made (proc_pid_syscall(5)); where it
+ * does not say, nothing emulates. */
+static bool emulated(void)
+{
+	char buf[256]; /* number, six arguments, stack pointer, instruction pointer */
+	long fd = rt_open("/proc/thread-self/syscall", O_RDONLY, 0), n;
+	uint64_t at = 0;
+
+	if (rt_err(fd))
+		return false;
+	n = rt_sc(__NR_read, fd, buf, sizeof(buf));
+	rt_close((int)fd);
+	while (n > 0 && buf[n - 1] == '\n')
+		n--;
+	for (unsigned shift = 0; n > 0 && buf[n - 1] != 'x'; shift += 4) {
+		char c = buf[--n];
+		unsigned v = c >= '0' && c <= '9'   ? (unsigned)(c - '0')
+			     : c >= 'a' && c <= 'f' ? (unsigned)(c - 'a' + 10)
+						    : 16;
+
+		if (v == 16 || shift == 64)
+			return false; /* "running": not said */
+		at |= (uint64_t)v << shift;
+	}
+	return n > 0 && at - (uint64_t)__ehdr_start >= (uint64_t)(_end - __ehdr_start);
+}
+
 void rt_start(char **envp, const uint64_t *regs)
 {
 	int r;
 
+	if (emulated()) {
+		rt_say("the program runs under an emulator; running untraced (trace it without)", NULL, NULL,
+		       NULL);
+		return;
+	}
 	if (rt_limit())
 		return;
 	if (rt_place_init()) {

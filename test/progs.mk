@@ -9,7 +9,7 @@ PROGS_BASE = $(shell OUT=$(B)/test/progs test/progs/build.sh --list-base)
 
 check-programs: $(B)/test/oracle $(B)/test/compare $(B)/test/libmarker.so progs
 
-.PHONY: check-programs progs oracle-selftest e2e e2e-base procs soak
+.PHONY: check-programs progs oracle-selftest e2e e2e-base procs soak test-trees
 progs:
 	OUT=$(B)/test/progs test/progs/build.sh
 
@@ -25,5 +25,10 @@ e2e-base: $(B)/test/oracle $(B)/test/compare progs
 procs: all progs
 	BUILD=$(B) PROCS_JOBS=2 test/procs.sh
 
+# real programs with threads, processes, signals, with and without cached maps; TREES='redis --plain' some of them
+test-trees: all
+	test/real/trees.sh --build $(B) --cold $(TREES)
+
 soak: all progs
 	nice sh workloads/soak.sh $(B)
+	nice test/real/trees.sh --build $(B) --cold $(TREES)

@@ -68,7 +68,7 @@ run operands env BUILD="$b" test/procs.sh "$p"/odd_sizes "$p"/two_operands "$p"/
 run verify_real test/real/verify.sh --build "$b" $(workloads/cases.sh list kernels) \
 	$(workloads/cases.sh list real | grep -v -x -e cc1)
 run trees test/real/trees.sh --build "$b" zstd make pipeline gitclone python-threads python-processes \
-	python-signals python-asyncio perl
+	python-signals python-asyncio perl valgrind
 run replay test/replay.sh "$b"
 run fuzz_corpus env B="$b" test/fuzz/corpus.sh
 run badinput env B="$b" test/badinput.sh
