@@ -307,6 +307,7 @@ static void count_bytes(struct em *e)
 			e->sbytes[lb] += log_bytes(l);
 		else
 			e->bytes[lb] += log_bytes(l);
+		e->tells[lb] |= l->what == LOG_PTW;
 	}
 	for (uint32_t i = 0; i < e->p->nlog && !e->ptw; i++)
 		if (e->p->log[i].what == LOG_PTW) {
@@ -328,7 +329,7 @@ static void count_bytes(struct em *e)
 static void em_init(struct em *e)
 {
 	uint32_t nb = e->g->nblock + 1;
-	uint32_t *w = calloc((size_t)nb * 7 * 4 + (size_t)nb * 4, 1);
+	uint32_t *w = calloc((size_t)nb * 7 * 4 + (size_t)nb * 5, 1);
 	uint8_t *v;
 
 	e->flow = malloc(nb * sizeof(*e->flow));
@@ -347,6 +348,7 @@ static void em_init(struct em *e)
 	e->chk_stub = v + nb;
 	e->stub = v + 2 * nb;
 	e->lid = v + 3 * nb;
+	e->tells = v + 4 * nb;
 	e->cur_rot = NOREG;
 	for (uint32_t b = 0; b < e->g->nblock; b++) {
 		e->body[b] = code_label(&e->c);

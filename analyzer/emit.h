@@ -131,6 +131,7 @@ struct em {
 	uint32_t *logfirst; /* nblock + 1: first log of each block */
 	uint32_t *bytes; /* logged by each block's body */
 	uint32_t *sbytes; /* logged by each block's stub, mark included */
+	uint8_t *tells; /* each block's body has a ptwrite */
 	struct flowl {
 		uint32_t at, end; /* labels, AN_NONE if there is none */
 	} * flow; /* per block: the instruction at its end that decides where control goes */

@@ -25,6 +25,11 @@
  *   resume: …                    mov %rax,%gs:RESUME; mov %gs:SPILL1,%rax
  *                                jmp *%gs:CHUNK_FULL
  *
+ * Copies for Intel PT (MAP_F_PT) compare with memory instead: cmp %r15,%gs:LIMIT; jbe cold. It is where the bit would be
+ * set, until somebody asks for a keyframe by setting it to 0 (run.h). So that one is not long in coming there are checks
+ * that no log needs: at every entry, in cycles with a ptwrite, and in those with other cycles in them. What may
+ * run for long without one is an innermost loop that calls nothing and tells nothing.
+ *
  * Where flags are live: mov %rax,%gs:SPILL1; lahf; seto %al; mov %rax,%gs:FLAGS; test;
  * jne; add $0x7f,%al; sahf; mov %gs:SPILL1,%rax. (seto gives 0 or 1; adding 0x7f overflows exactly for 1.)
  */
@@ -115,9 +120,8 @@ struct scc {
 
 static bool scc_close(struct em *e, const struct flow *f, struct scc *t, uint32_t v)
 {
-	uint32_t from = t->sp, best = AN_NONE;
-	uint64_t bytes = 0;
-	bool cycle;
+	uint32_t from = t->sp, best = AN_NONE, deepest = 0;
+	bool cycle, need = false;
 
 	do
 		from--;
@@ -128,7 +132,8 @@ static bool scc_close(struct em *e, const struct flow *f, struct scc *t, uint32_
 		const struct an_block *k = &e->g->block[w];
 
 		t->on[w] = 0;
-		bytes += e->bytes[w];
+		need |= e->bytes[w] || e->tells[w];
+		deepest = k->depth > deepest ? k->depth : deepest;
 		for (uint32_t s = f->start[w]; s < f->start[w + 1]; s++)
 			cycle |= f->to[s] == w && !cut(e, w, w);
 		if (best == AN_NONE || k->depth < e->g->block[best].depth ||
@@ -137,7 +142,9 @@ static bool scc_close(struct em *e, const struct flow *f, struct scc *t, uint32_
 			best = w;
 	}
 	t->sp = from;
-	if (!cycle || !bytes)
+	if (e->m->mapflags & MAP_F_PT)
+		need |= deepest > e->g->block[best].depth;
+	if (!cycle || !need)
 		return false;
 	e->chk_body[best] = 2; /* takes effect (becomes 1) after this pass */
 	return true;
@@ -316,7 +323,7 @@ int space_plan(struct em *e)
 		paths(e, &f, from, look);
 	while (shorten(e, &f, from));
 	for (uint32_t b = 0; b < nb; b++) {
-		if ((e->g->block[b].flags & AN_B_ENTRY) && from[b])
+		if ((e->g->block[b].flags & AN_B_ENTRY) && (from[b] || e->m->mapflags & MAP_F_PT))
 			e->chk_body[b] = 1;
 		e->chk_stub[b] = e->stub[b] != STUB_NONE && e->stub[b] != STUB_PLAIN && !e->chk_body[b] &&
 				 e->sbytes[b] + from[b];
@@ -373,10 +380,15 @@ void space_check(struct em *e, uint32_t vaddr, uint32_t live)
 		code_gs(c, 0x89, X_RAX, TCB_FLAGS, true);
 		c->cur.flags |= MAP_X_FLAGS_SAVED;
 	}
-	code_insn(c);
-	code_bytes(c, "\x41\xf7\xc7", 3); /* test $bit,%r15d */
-	code_u32(c, 1u << RUN_CHUNK_FULL_BIT);
-	code_jcc(c, 5, k->label);
+	if (e->m->mapflags & MAP_F_PT) {
+		code_gs(c, 0x39, R15, TCB_LIMIT, true); /* cmp %r15,%gs:LIMIT; jbe */
+		code_jcc(c, 6, k->label);
+	} else {
+		code_insn(c);
+		code_bytes(c, "\x41\xf7\xc7", 3); /* test $bit,%r15d */
+		code_u32(c, 1u << RUN_CHUNK_FULL_BIT);
+		code_jcc(c, 5, k->label);
+	}
 	if (save)
 		flags_back(e);
 	code_here(c, k->resume);

@@ -159,8 +159,8 @@ bool log_need(struct log *l, const uint8_t **p, const uint8_t **end, size_t n);
 /* The keyframe of the chunk that the walk is in, at stream position *pos, or NULL: it has none. Valid until the walk
  * leaves the chunk; behind the struct its stack_size bytes of stack follow */
 const struct run_key *log_key(const struct log *l, uint64_t *pos);
-/* Passes over everything up to the next chunk whose keyframe has this counter or a higher one; *p, *end: its bytes, as
- * log_need gives them. NULL: there is none any more */
+/* To the first chunk whose keyframe has this counter or a higher one, ahead or behind (log is read before it is known which
+ * keyframes the thread has passed); *p, *end: its bytes, as log_need gives them. NULL: there is none */
 const struct run_key *log_resync(struct log *l, uint32_t counter, const uint8_t **p, const uint8_t **end);
 uint64_t log_pos(const struct log *l, const uint8_t *p); /* position in the stream */
 bool log_clean(const struct log *l); /* the chunk marked as the last was reached */

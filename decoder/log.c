@@ -31,8 +31,11 @@ static void fill(struct log *l)
 
 	pthread_mutex_lock(&l->lock);
 	if (k > 0) {
-		l->raw += l->slot[l->head % NSLOT].n;
-		l->disk_bytes += l->file_pos - before;
+		if (l->file_pos > l->counted) {
+			l->raw += l->slot[l->head % NSLOT].n;
+			l->disk_bytes += l->file_pos - before;
+			l->counted = l->file_pos;
+		}
 		l->head++;
 	}
 	l->clean = last;
@@ -202,6 +205,7 @@ void log_close(struct log *l)
 		free(l->slot[i].key);
 	}
 	free(l->times.at);
+	free(l->keys);
 	free(l->disk);
 	free(l->why);
 	free(l->path);
@@ -242,6 +246,17 @@ static void give_back(struct log *l)
 	pthread_mutex_unlock(&l->lock);
 }
 
+static void note_key(struct log *l, const struct slot *s)
+{
+	const struct run_key *k = (const void *)s->key;
+
+	if (!s->key_n || (l->nkeys && l->keys[l->nkeys - 1].counter >= k->counter))
+		return;
+	if (!(l->nkeys & (l->nkeys - 1)))
+		l->keys = xrealloc(l->keys, l->nkeys ? 2 * l->nkeys : 1, sizeof(*l->keys));
+	l->keys[l->nkeys++] = (struct key_at){s->file_pos, s->seq, s->pos, k->counter};
+}
+
 /* s, which comes next, is what is read from here on, in place of the one before */
 static void enter(struct log *l, struct slot *s)
 {
@@ -250,6 +265,7 @@ static void enter(struct log *l, struct slot *s)
 	l->have = true;
 	l->cut = 0;
 	up_to_pause(l);
+	note_key(l, s);
 	if (l->many)
 		times_scan(&l->times, s->buf + LOG_MIN, s->all, s->pos, s->tsc_open, s->tsc_close);
 }
@@ -282,8 +298,43 @@ const struct run_key *log_key(const struct log *l, uint64_t *pos)
 	return (const void *)s->key;
 }
 
+/* The chunk at k comes next, once more. */
+static void go_back(struct log *l, const struct key_at *k)
+{
+	if (l->threaded) {
+		pthread_mutex_lock(&l->lock);
+		l->quit = true;
+		pthread_cond_broadcast(&l->change);
+		pthread_mutex_unlock(&l->lock);
+		pthread_join(l->helper, NULL);
+	}
+	if (l->have)
+		give_back(l);
+	free(l->why); /* whatever it was is met again */
+	l->why = NULL;
+	l->tail = l->head;
+	l->have = l->quit = l->done = l->clean = false;
+	l->file_pos = k->file_pos;
+	l->seq = k->seq;
+	l->next = k->pos;
+	if (l->threaded)
+		l->threaded = !pthread_create(&l->helper, NULL, helper, l);
+}
+
 const struct run_key *log_resync(struct log *l, uint32_t counter, const uint8_t **p, const uint8_t **end)
 {
+	size_t lo = 0, hi = l->nkeys;
+
+	while (lo < hi) {
+		size_t mid = (lo + hi) / 2;
+
+		if (l->keys[mid].counter < counter)
+			lo = mid + 1;
+		else
+			hi = mid;
+	}
+	if (lo < l->nkeys && !l->stream)
+		go_back(l, &l->keys[lo]);
 	for (;;) {
 		struct slot *s = next_slot(l);
 		const struct run_key *k;

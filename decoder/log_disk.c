@@ -187,6 +187,8 @@ static int next_chunk(struct log *l, struct slot *s, bool *last)
 	s->ncut = c.ncut;
 	s->n = s->all = c.raw_size - c.key - (size_t)c.ncut * sizeof(struct run_cut);
 	s->pos = l->next;
+	s->file_pos = l->file_pos;
+	s->seq = l->seq;
 	if (take_key(l, s, &c) || log_check_cuts(l, s))
 		return -1;
 	s->tsc_open = c.tsc_open;

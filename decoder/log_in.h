@@ -14,10 +14,17 @@ struct slot {
 	uint8_t *buf; /* LOG_MIN bytes of room, then the payload: stream, cuts */
 	size_t cap, n, all; /* of the stream: bytes up to the next pause, and all */
 	uint64_t pos; /* of its first byte in the stream */
+	uint64_t file_pos, seq; /* of its chunk */
 	uint32_t ncut;
 	uint64_t tsc_open, tsc_close;
 	uint8_t *key; /* keyframe that stands before it, key_n bytes; 0: none */
 	size_t key_n, key_cap;
+};
+
+/* A chunk with a keyframe that was entered. */
+struct key_at {
+	uint64_t file_pos, seq, pos;
+	uint32_t counter;
 };
 
 struct log {
@@ -39,7 +46,10 @@ struct log {
 	bool done, quit, clean;
 	char *why;
 	uint64_t raw, disk_bytes;
+	uint64_t counted; /* in the file: up to where those two count */
 	/* walker's */
+	struct key_at *keys; /* counters ascend */
+	size_t nkeys;
 	bool threaded, have;
 	pthread_t helper;
 	uint64_t end_pos; /* stream position of the current buffer's last pause, or its end */

@@ -168,7 +168,10 @@ struct walker {
 	struct xop *back; /* where a handler's return led */
 	uint64_t back_asked; /* flow.nasked then */
 	struct flow *ask; /* the same, but where it turned out not to fit the log: it knows nothing */
+	uint64_t asked; /* what was asked about when the answer was that it is lost; else 0 */
 	uint32_t key; /* counter of the last keyframe met in the log */
+	uint64_t
+		key_asked; /* flow.nasked when the recording was last known to be as far as that, or farther */
 	walk_fn fn;
 	void *ctx;
 	struct ptrace_stats *st;

@@ -82,5 +82,6 @@ void walk_flow_signal(struct walker *w, uint64_t ip)
 
 int walk_flow_gone(struct walker *w, int status)
 {
+	w->asked = w->m->copy + SEM_FLOW_AT(w->pc->a, w->pc->b);
 	return lost(w, "%s%s", status == FLOW_END ? "" : "control flow: ", w->ask->why);
 }

@@ -168,7 +168,7 @@ static int at_return_site(struct walker *w, const struct map_leader *l, struct i
 
 /* No frame: the caller was there before the start, above what could be unwound. Memory knows where it goes on; its
  * registers are taken to be those that there are, which is said: the epilogues that restored them need not have
- * been followed. */
+ * been followed. Not where a loss was before: the caller may be one that was lost, with registers that were, too. */
 static int return_unknown(struct walker *w, uint64_t slot)
 {
 	const struct map_leader *l;
@@ -180,6 +180,9 @@ static int return_unknown(struct walker *w, uint64_t slot)
 			    (unsigned long long)slot);
 	l = mod_leader(w, target, &m);
 	if (l && (l->flags & MAP_LEADER_RETURN)) {
+		if (w->res->losses)
+			return lost(w, "a return to a caller whose registers were lost (slot %#llx)",
+				    (unsigned long long)slot);
 		if (!w->res->blind++)
 			w->res->blind_at = target;
 		return at_return_site(w, l, m);

@@ -17,7 +17,10 @@
  */
 #include <stdlib.h>
 #include <string.h>
+#include "sem_eval.h"
 #include "walk.h"
+
+#define BLOCK_ASKS (1u << 17) /* two for each instruction that a block can have (map_block.ninsn) */
 
 /* where control is at a keyframe: *at, or at.mark; false if that cannot be a beginning */
 static bool find_place(struct walker *w, const struct run_key *k, struct place *at)
@@ -110,16 +113,60 @@ static int go_on(struct walker *w, const struct run_key *k)
 	return at.begun ? sig_enter(w, &at, k->rip) : 0;
 }
 
+/* The first place that is asked about on the way from op on, where it is the only one; else 0 */
+static uint64_t first_asked(const struct inst *m, uint32_t op)
+{
+	const struct sem_op *o;
+
+	for (uint32_t n = 0; n < m->map->nop && op < m->map->nop; n++) {
+		o = &m->map->op[op];
+		switch (o->op) {
+		case SEM_FLOW:
+		case SEM_JCC_FLOW:
+		case SEM_PTW:
+		case SEM_PTWSX:
+			return m->copy + SEM_FLOW_AT(o->a, o->b);
+		case SEM_JMP:
+			op = SEM_TAKEN(o->imm);
+			continue;
+		}
+		if (o->op > SEM_BLOCK && o->op != SEM_RMARK)
+			return 0; /* a call, a return, a mark: who knows */
+		op += 1 + sem_has_slot(o->op);
+	}
+	return 0;
+}
+
+/* Is k behind what the walk has decoded, up to where it asked and got no answer? What the recording lost may have been the
+ * answer only, and the keyframe be before the question: at stream position `pos` the walk may have passed it, as nothing
+ * tells it of keyframes. What came next then was that question. */
+static bool is_ahead(struct walker *w, const struct run_key *k, uint64_t at, uint64_t pos)
+{
+	struct place to;
+	uint64_t ip;
+
+	if (at > pos)
+		return true;
+	if (!w->asked || !find_place(w, k, &to))
+		return false;
+	ip = first_asked(to.m, to.op);
+	return ip && ip != w->asked;
+}
+
 /* the next keyframe that the log and the recording both have; NULL if there is none */
 static const struct run_key *next_key(struct walker *w)
 {
+	uint64_t pos = log_pos(w->log, w->p), at;
 	const struct run_key *k = NULL;
 	uint32_t counter;
 
 	while (!w->flow->ops->resync(w->flow, &counter)) {
 		if (!k || k->counter < counter)
 			k = log_resync(w->log, counter, &w->p, &w->lim);
-		if (!k || k->counter == counter)
+		if (!k)
+			return NULL;
+		log_key(w->log, &at);
+		if (k->counter == counter && is_ahead(w, k, at, pos))
 			return k;
 	}
 	return NULL;
@@ -129,16 +176,19 @@ static const struct run_key *next_key(struct walker *w)
 bool walk_from_key(struct walker *w)
 {
 	while (w->end == WALK_LOST) {
-		uint64_t from = log_pos(w->log, w->p), tsc = w->flow->tsc;
+		uint64_t from = log_pos(w->log, w->p), tsc = w->flow->tsc, to;
 		const struct run_key *k = next_key(w);
 
 		if (!k)
 			return false;
 		if (!w->res->losses++)
 			memcpy(w->res->loss, w->res->why, sizeof(w->res->loss));
-		w->res->lost_bytes += log_pos(w->log, w->p) - from;
+		to = log_pos(w->log, w->p);
+		w->res->lost_bytes += to > from ? to - from : 0;
+		w->asked = 0;
 		w->res->lost_tsc += tsc && k->tsc > tsc ? k->tsc - tsc : 0;
 		w->key = k->counter;
+		w->key_asked = w->flow->nasked;
 		w->ask = w->flow;
 		w->end = 0;
 		if (!go_on(w, k))
@@ -147,8 +197,9 @@ bool walk_from_key(struct walker *w)
 	return false;
 }
 
-/* A chunk with a keyframe begins: the recording must have come to the same counter, or be about to, since it is only
- * followed to the last place that was asked about. */
+/* A chunk with a keyframe begins. The recording cannot have come further. It may be behind, since it is only followed to the
+ * last place that was asked about, and log is read before the block that it belongs to asks: by what a block can
+ * ask, however many keyframes that is. */
 void walk_key_check(struct walker *w)
 {
 	uint64_t pos;
@@ -156,7 +207,9 @@ void walk_key_check(struct walker *w)
 
 	if (!k || k->counter == w->key)
 		return;
+	if (w->flow->counter >= w->key)
+		w->key_asked = w->flow->nasked;
 	w->key = k->counter;
-	if (k->counter - w->flow->counter > 1)
+	if (w->flow->counter > w->key || w->flow->nasked - w->key_asked > BLOCK_ASKS)
 		w->ask = flow_astray();
 }

@@ -307,7 +307,9 @@ struct tcb {
 	                       comes back to tcb.resume with the registers it sets, all else kept */
 	uint64_t
 		what; /* 0x70 enum nondet | register << 8 | operand size << 16 | length of the instruction << 24 */
-	uint64_t rsvd;
+	uint64_t
+		limit; /* 0x78 copies for Intel PT: full is a log pointer that is not below this. Where the chunk's bit comes on,
+	                       or 0: ptrace-collect wants a keyframe */
 	/* 0x80: the runtime's own */
 };
 _Static_assert(sizeof(struct tcb) == 0x80, "offsets are compiled into maps");
@@ -323,7 +325,8 @@ enum {
 	TCB_CHUNK_FULL = 0x40,
 	TCB_SYSCALL = 0x48,
 	TCB_NONDET = 0x68,
-	TCB_WHAT = 0x70
+	TCB_WHAT = 0x70,
+	TCB_LIMIT = 0x78
 };
 
 /* What tcb.what names */
@@ -341,7 +344,7 @@ enum nondet {
  *
  * A chunk is RUN_CHUNK_SPAN bytes of address space, aligned to it. The log pointer
  * starts at its base. When bit RUN_CHUNK_FULL_BIT of r15 is set the chunk is full: emitted
- * code tests it at group entries, return sites and loop heads, and writes at most
+ * code tests it (or compares with tcb.limit) at group entries, return sites and loop heads, and writes at most
  * RUN_CHUNK_SLACK bytes between two tests on any path.
  */
 #define RUN_CHUNK_SIZE (1u << 20)

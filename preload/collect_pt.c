@@ -19,17 +19,23 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
+#include <time.h>
 #include <unistd.h>
 #include "collect.h"
 #include "collect_pt.h"
 
 #define DRAIN_MS 20 /* between two looks at what nobody called for */
+#define KEY_MS 100 /* from keyframe to keyframe, where there is something to lose: */
+#define KEY_BYTES 4096 /* so many bytes of packets */
 
 struct pt_thread {
 	struct pt_thread *next;
 	struct cproc *p;
 	uint64_t uid; /* ring_thread.uid */
 	uint32_t tid;
+	struct ring_thread *th;
+	uint32_t key; /* th->key as last seen: */
+	uint64_t key_at, key_ms; /* how much had been taken then, when that was */
 	struct pt_area a;
 	struct pt_read r;
 	struct pt_file f;
@@ -66,6 +72,30 @@ static int on_note(void *arg, uint32_t kind, uint64_t value)
 	return pt_file_note(&t->f, kind, value);
 }
 
+static uint64_t now_ms(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (uint64_t)t.tv_sec * 1000 + (uint64_t)t.tv_nsec / 1000000;
+}
+
+/* What is lost ends at the next keyframe: where log fills no chunk, one is asked for. `lost`: something is just now */
+static void keys(struct pt_thread *t, bool lost)
+{
+	uint32_t key = __atomic_load_n(&t->th->key, __ATOMIC_ACQUIRE);
+	uint64_t n = t->r.offset - t->key_at, ms = now_ms();
+
+	if (key != t->key) {
+		t->key = key;
+		t->key_at = t->r.offset;
+		t->key_ms = ms;
+		n = 0;
+	}
+	if (lost || n >= pt.c->ring->pt.key || (n >= KEY_BYTES && ms - t->key_ms >= KEY_MS))
+		ring_ask_key(t->th);
+}
+
 /* true: there was something */
 static bool drain(struct pt_thread *t)
 {
@@ -79,6 +109,8 @@ static bool drain(struct pt_thread *t)
 	t->p->pt.lost += t->r.lost - old.lost;
 	if (t->f.error && !pt.c->error)
 		pt.c->error = t->f.error;
+	if (t->on)
+		keys(t, t->r.again);
 	if (t->r.again) {
 		t->r.again = false;
 		pt_area_enable(&t->a, true);
@@ -267,7 +299,7 @@ static struct pt_thread *find(uint64_t uid)
 }
 
 /* NULL: f says why not */
-static struct pt_thread *open_thread(struct cproc *p, const struct ring_thread *th, struct pt_fail *f)
+static struct pt_thread *open_thread(struct cproc *p, struct ring_thread *th, struct pt_fail *f)
 {
 	struct ring_pt *rp = &pt.c->ring->pt;
 	struct pt_thread *t = calloc(1, sizeof(*t));
@@ -279,7 +311,7 @@ static struct pt_thread *open_thread(struct cproc *p, const struct ring_thread *
 		free(t);
 		return NULL;
 	}
-	pt.attr.aux_watermark = (uint32_t)(rp->aux / 4);
+	pt.attr.aux_watermark = (uint32_t)(rp->key < rp->aux / 4 ? rp->key : rp->aux / 4);
 	if (pt_area_open(&t->a, &pt.attr, th->tid, rp->ring, rp->aux, f)) {
 		free(t);
 		return NULL;
@@ -288,6 +320,8 @@ static struct pt_thread *open_thread(struct cproc *p, const struct ring_thread *
 	t->p = p;
 	t->uid = th->uid;
 	t->tid = th->tid;
+	t->th = th;
+	t->key_ms = now_ms();
 	t->f.fd = -1;
 	t->next = pt.list;
 	pt.list = t;

@@ -84,6 +84,8 @@ struct pt_sink {
 };
 struct pt_read {
 	uint64_t offset; /* in the AUX stream: taken so far */
+	uint64_t told,
+		moved; /* where the records that came end; aux_head, where it was behind that the last time */
 	bool gap; /* something may be missing before what comes next */
 	bool again; /* the event is off by now: to be enabled when this is through */
 	uint64_t truncated, partial, collision, lost; /* how often */

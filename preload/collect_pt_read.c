@@ -6,8 +6,10 @@
  *   ring       …──tail─AUX──AUX──LOST─head──…    PERF_RECORD_AUX: offset, size, flags
  *
  * The kernel writes a stretch's AUX record before it moves aux_head over it (perf_aux_output_end in
- * kernel/events/ring_buffer.c), so records are read after aux_head. The bytes are taken by aux_head and records alike:
- * a record that the ring had no room for costs no bytes, only what it would have said of them (RUN_PT_RING_LOST).
+ * kernel/events/ring_buffer.c), so records are read after aux_head. What stands behind the last record waits for its own,
+ * which is on its way where the kernel was interrupted just there. One that does not come had no room in the ring
+ * (RUN_PT_RING_LOST). It may have said that the area was full, and nobody says so again: the bytes are taken, something may be
+ * missing behind them, and the event is enabled, which does nothing where it is.
  *
  * When the area has been full the kernel turns the event off (TRUNCATED): it must be enabled again, and what comes then
  * is of use from its first PSB on.
@@ -55,6 +57,16 @@ static int take(struct pt_read *r, const struct pt_area *a, const struct pt_sink
 	return err;
 }
 
+/* A stretch that no record told of, up to `to`: what its record said is not known. */
+static int untold(struct pt_read *r, const struct pt_area *a, const struct pt_sink *s, uint64_t to)
+{
+	int err = s->note(s->arg, RUN_PT_RING_LOST, 0) || take(r, a, s, to, 0);
+
+	r->told = to;
+	r->gap = r->again = true;
+	return err;
+}
+
 /* PERF_RECORD_AUX behind its header (linux/perf_event.h) */
 struct aux_record {
 	uint64_t offset, size, flags;
@@ -71,8 +83,9 @@ static int aux(struct pt_read *r, const struct pt_area *a, const struct pt_sink 
 	/* what was overwritten before it was taken, or makes no sense, is not data */
 	if (to < r->offset || to - r->offset > a->aux_size)
 		return 0;
-	if (x->offset > r->offset && take(r, a, s, x->offset, 0)) /* of a record that got lost */
+	if (x->offset > r->told && untold(r, a, s, x->offset))
 		return -1;
+	r->told = to > r->told ? to : r->told;
 	if (!flags)
 		return 0; /* goes with what follows it */
 	err = take(r, a, s, to, flags);
@@ -85,7 +98,7 @@ static int aux(struct pt_read *r, const struct pt_area *a, const struct pt_sink 
 }
 
 static int record(struct pt_read *r, const struct pt_area *a, const struct pt_sink *s, uint64_t at,
-		  const struct perf_event_header *h, uint64_t *end)
+		  const struct perf_event_header *h)
 {
 	struct aux_record x = {0, 0, 0};
 	uint64_t v[2] = {0, 0};
@@ -98,8 +111,6 @@ static int record(struct pt_read *r, const struct pt_area *a, const struct pt_si
 		if (n < sizeof(x))
 			return 0;
 		ring_copy(a, at, &x, sizeof(x));
-		if (x.offset + x.size > *end && x.offset + x.size - r->offset <= a->aux_size)
-			*end = x.offset + x.size;
 		return aux(r, a, s, &x);
 	case PERF_RECORD_LOST: /* id, lost */
 		if (n < sizeof(v))
@@ -121,7 +132,7 @@ bool pt_read(struct pt_read *r, const struct pt_area *a, const struct pt_sink *s
 {
 	uint64_t end = acquire(&a->page->aux_head), head = acquire(&a->page->data_head),
 		 tail = a->page->data_tail;
-	uint64_t from = r->offset, first = tail;
+	uint64_t from = r->offset, first = tail, before = r->moved;
 	bool ok = true, full;
 
 	if (head - tail > a->ring_size) { /* not by this kernel */
@@ -136,16 +147,23 @@ bool pt_read(struct pt_read *r, const struct pt_area *a, const struct pt_sink *s
 			ok = !s->note(s->arg, RUN_PT_RING_LOST, 0);
 			break;
 		}
-		ok = !record(r, a, s, tail, &h, &end);
+		ok = !record(r, a, s, tail, &h);
 		tail += h.size;
 	}
-	if (ok && end - r->offset <= a->aux_size)
-		take(r, a, s, end, 0);
+	r->moved = 0;
+	if (ok && end > r->told && end - r->told <= a->aux_size) {
+		if (before > r->told)
+			ok = !untold(r, a, s, end);
+		else
+			r->moved = end;
+	}
+	if (ok && r->told - r->offset <= a->aux_size)
+		take(r, a, s, r->told, 0);
 	/* Without a word, where the record got lost: no event runs on with a full area */
 	full = r->offset - from >= a->aux_size - 4096 && !r->again;
 	if (full)
 		r->gap = r->again = true;
 	release(&a->page->aux_tail, r->offset);
 	release(&a->page->data_tail, head);
-	return r->offset != from || head != first;
+	return r->offset != from || head != first || r->moved;
 }

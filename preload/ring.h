@@ -20,7 +20,8 @@
  * it has taken (RING_NOBODY).
  *
  * Who writes what: threads: their ring_thread, descriptors of chunks they have, `full`, `wake`, `fresh`, the state of
- * their ring_proc; the collector: `freed`, `ready`, `error`, `owner`, ring_proc.done, answers in ring_thread.pt.
+ * their ring_proc; the collector: `freed`, `ready`, `error`, `owner`, ring_proc.done, answers in ring_thread.pt, and tcb.limit
+ * where it asks for a keyframe.
  */
 #ifndef RING_H
 #define RING_H
@@ -30,7 +31,7 @@
 #include "run.h"
 
 #define RING_MAGIC 0x474e495254505450ull
-#define RING_VERSION 3
+#define RING_VERSION 4
 #define RING_THREADS 4096 /* at once, at most */
 #define RING_PROCS 1024
 #define RING_SPARE 64 /* chunks beyond one per thread, at most */
@@ -96,7 +97,7 @@ struct ring_pt {
 	uint32_t noretc, zero; /* returns are not compressed */
 	int32_t psb, mtc; /* exponents of their periods; mtc -1: none */
 	uint64_t aux, ring; /* bytes of the buffers, powers of two */
-	uint64_t key; /* bytes of log from keyframe to keyframe */
+	uint64_t key; /* bytes of log, or of packets, from keyframe to keyframe */
 	uint64_t rt_base, counter_branch, counter_ptw; /* as in struct run_pt_info */
 	uint32_t counter; /* the collector's: run_pt_info.counter */
 	uint32_t ptwrite; /* the collector's: the PMU takes PTWRITE packets */
@@ -119,6 +120,8 @@ struct ring_thread {
 	uint32_t pt_error; /* errno of RING_PT_FAILED */
 	uint64_t
 		rec; /* where the record stream ends (rt_record.c): in place of the log pointer, which is not used. Or 0 */
+	uint32_t key; /* counter of its last keyframe */
+	uint32_t zero;
 };
 #define RING_THREAD_OFF (RING_PAGE - 64)
 
@@ -183,6 +186,15 @@ static inline struct tcb *ring_tcb(struct ring_head *h, uint32_t i)
 static inline struct ring_thread *ring_thread(struct ring_head *h, uint32_t i)
 {
 	return (struct ring_thread *)((char *)ring_tcb(h, i) + RING_THREAD_OFF);
+}
+
+/* The collector wants a keyframe: at its next space check the thread finds its chunk full. Should it be about to set the
+ * limit itself, this is lost, and asked for once more. */
+static inline void ring_ask_key(struct ring_thread *th)
+{
+	struct tcb *t = (struct tcb *)((char *)th - RING_THREAD_OFF);
+
+	__atomic_store_n(&t->limit, 0, __ATOMIC_RELAXED);
 }
 
 /* offset of chunk i, or, for nchunks, the size of it all */

@@ -116,7 +116,7 @@ int rt_pt_env(void)
 		rt.budget = (uint32_t)__builtin_ctzll(budget);
 	if (size_of("PTRACE_PT_AUX", &s->aux, 64ull << 10, 1ull << 30) ||
 	    size_of("PTRACE_PT_RING", &s->ring, RT_PAGE, 64ull << 20) ||
-	    size_of("PTRACE_PT_KEY", &s->key, 16ull << 10, RUN_CHUNK_SIZE) ||
+	    size_of("PTRACE_PT_KEY", &s->key, RT_PAGE, RUN_CHUNK_SIZE) ||
 	    exponent("PTRACE_PT_PSB", &s->psb, false) || exponent("PTRACE_PT_MTC", &s->mtc, true))
 		return -1;
 	return 0;
@@ -288,7 +288,7 @@ int rt_pt_start(void)
 /* Without it t's control flow is not known; its pt file says so. Nothing can be done about it here. */
 void rt_pt_born(struct rt_tcb *t)
 {
-	t->key = 0;
+	t->th.key = 0;
 	if (rt.pt && !rt.stopped)
 		ask(t, RING_PT_START);
 }
@@ -314,7 +314,7 @@ void rt_pt_key(struct rt_tcb *t)
 	__asm__ volatile("" ::: "memory");
 	memset(k, 0, sizeof(*k));
 	memcpy(k->gpr, gpr, sizeof(gpr));
-	k->counter = ++t->key;
+	k->counter = t->th.key + 1;
 	k->modules = rt.nindex;
 	k->rip = w.rip;
 	k->rflags = rflags;
@@ -328,4 +328,5 @@ void rt_pt_key(struct rt_tcb *t)
 	k->stack_size = n;
 	__atomic_store_n(&t->t.lp, t->t.lp + sizeof(*k) + n, __ATOMIC_RELEASE);
 	rt_pt_counter(k->counter, rt.ring->pt.counter == RUN_PT_PTWRITE);
+	__atomic_store_n(&t->th.key, k->counter, __ATOMIC_RELEASE);
 }

@@ -224,6 +224,12 @@ static uint32_t chunk_room(uint64_t first)
 	return rt.ring->pt.cf == RING_CF_PT && rt.ring->pt.key < room ? (uint32_t)rt.ring->pt.key : room;
 }
 
+/* What the collector asks for meanwhile (ring_ask_key()) is lost: a keyframe is on its way. */
+static void set_limit(struct rt_tcb *t)
+{
+	__atomic_store_n(&t->t.limit, (t->chunk | (RUN_CHUNK_SIZE - 1)) + 1, __ATOMIC_RELAXED);
+}
+
 /* t gets a chunk for the bytes of its stream from position first on; false when there is none */
 bool rt_chunk_take(struct rt_tcb *t, uint64_t first)
 {
@@ -249,6 +255,7 @@ bool rt_chunk_take(struct rt_tcb *t, uint64_t first)
 	t->t.lp = t->chunk;
 	if (t->th.rec)
 		t->th.rec = t->chunk;
+	set_limit(t);
 	__atomic_store_n(&t->th.chunk, c, __ATOMIC_RELEASE);
 	return true;
 }
@@ -308,6 +315,7 @@ static void throw_away(struct rt_tcb *t)
 		p->stop_reason = RUN_STOP_UNSUPPORTED;
 	rt_ring_wait_done(p);
 	t->t.lp = t->chunk;
+	set_limit(t);
 	rt_chunk_desc(t)->ncut = rt_chunk_desc(t)->key = 0;
 	rt_chunk_desc(t)->filled = RING_UNKNOWN;
 }

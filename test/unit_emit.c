@@ -143,6 +143,7 @@ static int apply(const char *path, uint64_t chunk)
 	mprotect((void *)(bias + h->vaddr_lo), h->vaddr_hi - h->vaddr_lo, PROT_READ | PROT_WRITE | PROT_EXEC);
 	patches();
 	tcb.lp = chunk;
+	tcb.limit = chunk + RUN_CHUNK_SIZE;
 	tcb.chunk_full = (uintptr_t)step_chunk_full;
 	tcb.syscall = (uintptr_t)step_syscall;
 	step_chunk = chunk;
@@ -238,8 +239,8 @@ static void check(unsigned i, unsigned k, uint64_t chunk)
 	r = call(f[i], arg(i, k), arg(k, i), &bad);
 	memcpy(&mark, (void *)chunk, 4);
 	if (r != want[i][k] || bad || (full && step_full == fulls) ||
-	    (!full && (mark & 7) != RUN_MARK_ENTRYX && (mark & 7) != RUN_MARK_RESYNC) || tcb.lp <= chunk ||
-	    tcb.lp > chunk + (1u << 20)) {
+	    (!full && (mark & 7) != RUN_MARK_ENTRYX && (mark & 7) != RUN_MARK_RESYNC) || tcb.lp < chunk ||
+	    (!full && tcb.lp == chunk) || tcb.lp > chunk + (1u << 20)) {
 		if (failed++ < 20)
 			printf("FAIL %s(%llx, %llx) call %u: %llx, expected %llx; %llu registers lost; mark "
 			       "%x; "

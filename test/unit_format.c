@@ -316,6 +316,26 @@ static void test_keys(void)
 			ok &= k && k->counter == (want ? want : 1) && log_pos(l, at) == k->counter * N &&
 			      log_need(l, &at, &end, 5) && !memcmp(at, raw[k->counter], 5);
 		check(ok, "to the keyframe with a counter");
+		for (uint32_t back = 1; ok && back < NCHUNK && want < NCHUNK;
+		     back++) { /* read already, or not */
+			uint64_t raw0, raw1, disk;
+
+			log_need(l, &at, &end, 5);
+			log_sizes(l, &raw0, &disk);
+			k = log_resync(l, back, &at, &end);
+			ok = k && k->counter == back && log_pos(l, at) == k->counter * N &&
+			     log_need(l, &at, &end, 5) && !memcmp(at, raw[k->counter], 5);
+			for (pos = log_pos(l, at); ok && pos < NCHUNK * N; pos++) {
+				if (pos == 2 * N + 14)
+					log_pass(l, &end);
+				ok &= log_need(l, &at, &end, 1) && *at == raw[pos / N][pos % N];
+				at++;
+			}
+			ok &= !log_need(l, &at, &end, 1) && log_clean(l);
+			log_sizes(l, &raw1, &disk);
+			ok &= raw0 <= raw1 && raw1 <= NCHUNK * N;
+		}
+		check(ok, "back to one that was passed");
 		log_close(l);
 	}
 	for (int bad = 0; bad < 2; bad++) { /* more than there is; not what the keyframe says */

@@ -324,7 +324,11 @@ static void test_steps(void)
 	hardware(10); /* not announced by a record: the ring had no room */
 	k.a.page->aux_head = 160;
 	ring_put(PERF_RECORD_LOST, lost, sizeof(lost));
-	check(pt_read(&r, &k.a, &sink) && r.offset == 160 && r.lost == 5, "aux_head is enough");
+	check(pt_read(&r, &k.a, &sink) && r.offset == 150 && r.lost == 5, "its record may be on its way");
+	check(pt_read(&r, &k.a, &sink) && r.offset == 160 && r.again && r.gap,
+	      "it is not: who knows what it said");
+	check(!pt_read(&r, &k.a, &sink), "no more");
+	r.again = false;
 	hardware(room()); /* full, across the end of the area */
 	announce(160, RUN_PT_F_TRUNCATED, true);
 	check(pt_read(&r, &k.a, &sink) && r.truncated == 1 && r.again && r.gap,
@@ -340,8 +344,8 @@ static void test_steps(void)
 	pt_file_note(&file, RUN_PT_END, RUN_PT_END_THREAD);
 	pt_file_close(&file);
 	s = look("pt-20.bin");
-	check(!s.bad && s.bytes == 160 + AUX + 30 && s.gaps == 1 && s.truncated == 2 && s.lost == 5 &&
-		      s.starts == 1 && s.ends == 1 && s.info.tid == 20,
+	check(!s.bad && s.bytes == 160 + AUX + 30 && s.gaps == 2 && s.truncated == 2 && s.lost == 5 &&
+		      s.ring_lost == 1 && s.starts == 1 && s.ends == 1 && s.info.tid == 20,
 	      "the file");
 }
 
@@ -355,6 +359,7 @@ static void test_odd(void)
 	begin(21);
 	hardware(AUX);
 	k.a.page->aux_head = AUX;
+	check(pt_read(&r, &k.a, &sink) && !r.again && !r.offset, "full, no record");
 	check(pt_read(&r, &k.a, &sink) && r.again && r.gap && r.offset == AUX,
 	      "full, no record: enabled again");
 	r.again = false;
@@ -362,19 +367,30 @@ static void test_odd(void)
 	hardware(8);
 	announce(AUX, 0, true);
 	pt_read(&r, &k.a, &sink);
-	check(r.offset == AUX + 8, "a record of somewhere else is none");
+	check(r.offset == AUX + 8 && !r.gap, "a record of somewhere else is none");
+	hardware(8); /* its record got lost, that of what follows did not */
+	hardware(8);
+	far[0] = AUX + 16;
+	far[1] = 8;
+	ring_put(PERF_RECORD_AUX, far, sizeof(far));
+	k.a.page->aux_head = k.made;
+	pt_read(&r, &k.a, &sink);
+	check(r.offset == AUX + 24 && r.again, "one between two records");
+	r.again = false;
 	((struct perf_event_header *)((uint8_t *)k.a.page + 4096 + k.a.page->data_tail % RING))->size = 3;
 	k.a.page->data_head += 8;
 	hardware(8);
 	k.a.page->aux_head = k.made;
 	pt_read(&r, &k.a, &sink);
+	pt_read(&r, &k.a, &sink);
 	check(k.a.page->data_tail == k.a.page->data_head, "an impossible record ends the ring's contents");
 	hardware(8);
 	k.a.page->aux_head = k.made;
-	pt_read(&r, &k.a, &sink);
+	while (pt_read(&r, &k.a, &sink))
+		;
 	pt_file_close(&file);
 	s = look("pt-21.bin");
-	check(!s.bad && s.bytes == AUX + 24 && s.gaps == 1 && s.ring_lost == 1, "the file of odd things");
+	check(!s.bad && s.bytes == AUX + 40 && s.gaps == 3 && s.ring_lost == 5, "the file of odd things");
 	begin(21);
 	pt_file_close(&file);
 	check(!look("pt-21.1.bin").bad, "a tid that comes again gets a file of its own");

@@ -447,6 +447,20 @@ static void event(struct task *t, int ev, int sig)
 	}
 }
 
+/* A ptwrite in a thread that is not recorded (its event is off just now) does nothing, on a processor that has it. */
+static bool idle_ptwrite(struct task *t)
+{
+	uint8_t b[15];
+	struct insn in;
+
+	if (t->cpu || !is_fault(t, SIGILL) || !mem_read(t->pid, t->regs.rip, b, sizeof(b)) ||
+	    !insn_decode(&in, t->regs.rip, b, sizeof(b)) || in.kind != I_PTWRITE)
+		return false;
+	t->regs.rip += in.len;
+	t->dirty = true;
+	return true;
+}
+
 /* Account for a stop; the thread does not go on yet. */
 static void handle(struct task *t, int status)
 {
@@ -471,7 +485,7 @@ static void handle(struct task *t, int status)
 		call_ends(t);
 	else if (sig == SIGTRAP)
 		trapped(t);
-	else {
+	else if (sig != SIGILL || !idle_ptwrite(t)) {
 		exec_stopped(t, is_fault(t, sig) ? STOP_FAULT : STOP_SIGNAL);
 		t->to_handler = false;
 		t->inject = sig;
