@@ -67,6 +67,8 @@ struct an_block {
 	                           A direct jump/jcc that leaves the group has succ[0] = AN_NONE and the
 	                           target in the last insn: it is then a tail call. */
 	uint32_t table; /* IJMP: index into the group's tables, AN_NONE if the jump leaves */
+	uint32_t
+		callee; /* where in the group's callee list its last instruction was first put, if it is in there */
 	uint32_t *pred; /* block indices; includes jump-table predecessors */
 	uint32_t npred;
 	uint32_t flags; /* AN_B_* */

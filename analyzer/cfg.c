@@ -55,14 +55,17 @@ static bool leader(const struct disc *d, const struct an_group *g, uint32_t i)
 /* Pass 1: counts (out == NULL) or fills instructions. */
 static uint32_t scan_insns(const struct disc *d, const struct an_group *g, struct an_insn *out)
 {
+	bool whole = !d->nalt; /* no instruction begins within another one */
 	uint32_t n = 0;
 
 	for (uint32_t r = 0; r < g->nrange; r++)
-		for (uint32_t v = g->range[r].start; v < g->range[r].end; v++) {
+		for (uint32_t v = g->range[r].start, len; v < g->range[r].end; v += len) {
 			uint8_t b = d->il[v - d->lo], s = d->st[v - d->lo];
 
+			len = 1;
 			if (!IL_START(b))
 				continue;
+			len = whole ? IL_LEN(b) : 1;
 			if (out)
 				out[n] = (struct an_insn){.vaddr = v,
 							  .len = IL_LEN(b),
@@ -241,6 +244,11 @@ static int make_preds(struct an_group *g)
 		});
 	free(seen);
 	return 0;
+}
+
+uint32_t cfg_count(const struct disc *d, const struct an_group *g)
+{
+	return scan_insns(d, g, NULL);
 }
 
 int cfg_build(struct disc *d, struct an_group *g)

@@ -89,6 +89,7 @@ struct disc {
 	struct module *m;
 	struct elf_priv *x;
 	ZydisDecoder fast, full;
+	struct head *memo; /* disc_head.h */
 	uint32_t lo, size; /* text_lo, bytes of text */
 	uint8_t *il, *st;
 	uint64_t *lab; /* bitmap over [vaddr_lo, vaddr_hi): data addresses code or relocations name */
@@ -137,6 +138,7 @@ static inline bool disc_in(const struct disc *d, uint32_t v)
 
 /* cfg.c: instructions and blocks of one group from the walk's state. -1: out of memory */
 int cfg_build(struct disc *d, struct an_group *g);
+uint32_t cfg_count(const struct disc *d, const struct an_group *g); /* instructions in its ranges */
 void cfg_free(struct an_group *g);
 int cfg_loops(struct an_group *g);
 uint32_t cfg_insn_at(const struct an_group *g, uint32_t vaddr); /* index or AN_NONE */

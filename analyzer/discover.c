@@ -12,6 +12,7 @@
 #include <stdio.h>
 #include <string.h>
 #include "disc.h"
+#include "disc_head.h"
 #include "discover_group.h"
 
 enum { ROUNDS_MAX = 200 };
@@ -65,11 +66,15 @@ static bool solve_all(struct disc *d, bool scan)
 		if (d->piece.v[r].done)
 			continue;
 		d->piece.v[r].done = true;
-		if (group_ranges(d, r, &g) || cfg_build(d, &g))
+		if (group_ranges(d, r, &g)) {
 			d->nomem = true;
-		else if (d->piece.v[r].solved != g.ninsn * 2 + scan) {
-			d->piece.v[r].solved = g.ninsn * 2 + scan;
-			more |= table_solve(d, &g, scan);
+		} else if (d->piece.v[r].solved != cfg_count(d, &g) * 2 + scan) {
+			if (cfg_build(d, &g)) {
+				d->nomem = true;
+			} else {
+				d->piece.v[r].solved = g.ninsn * 2 + scan;
+				more |= table_solve(d, &g, scan);
+			}
 		}
 		cfg_free(&g);
 	}
@@ -140,7 +145,8 @@ static bool setup(struct disc *d, struct module *m)
 	d->st = calloc(d->size + 16ull, 1);
 	d->lab = calloc(span / 64 + 1, 8);
 	d->tab = calloc(span / 64 + 1, 8);
-	return d->il && d->st && d->lab && d->tab && disc_pieces(d) && disc_names(d);
+	d->memo = calloc(HEAD_SLOTS, sizeof(*d->memo));
+	return d->il && d->st && d->lab && d->tab && d->memo && disc_pieces(d) && disc_names(d);
 }
 
 static void teardown(struct disc *d)
@@ -151,6 +157,7 @@ static void teardown(struct disc *d)
 	free(d->st);
 	free(d->lab);
 	free(d->tab);
+	free(d->memo);
 	free(d->work.v);
 	free(d->piece.v);
 	free(d->cross.v);

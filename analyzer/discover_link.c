@@ -89,6 +89,7 @@ static uint32_t bound_to(const struct disc *d, const struct an_group *g, const s
 static void add_callee(struct an_group *g, uint32_t insn, uint32_t group, uint32_t block)
 {
 	g->insn[insn].flags |= AN_I_CALLEE;
+	g->block[g->insn[insn].block].callee = g->ncallee;
 	g->callee[g->ncallee++] = (struct an_callee){insn, group, block};
 }
 

@@ -9,6 +9,7 @@
  */
 #include <string.h>
 #include "disc.h"
+#include "disc_head.h"
 
 static void blame(struct disc *d, uint32_t v, uint8_t reason)
 {
@@ -80,75 +81,6 @@ uint32_t disc_target(const struct disc *d, uint32_t v)
 	return AN_NONE;
 }
 
-/* Control transfer of an instruction; -1 where relocation is not supported (SDM Vol. 2). */
-static int kind_of(const ZydisDecodedInstruction *in)
-{
-	uint8_t op = in->opcode;
-
-	if (in->opcode_map == ZYDIS_OPCODE_MAP_DEFAULT) {
-		if (op >= 0x70 && op <= 0x7f)
-			return K_JCC8;
-		switch (op) {
-		case 0xe0:
-		case 0xe1:
-		case 0xe2:
-		case 0xe3:
-			return K_JCC8;
-		case 0xe8:
-			return K_CALL;
-		case 0xe9:
-			return K_JMP32;
-		case 0xeb:
-			return K_JMP8;
-		case 0xc2:
-		case 0xc3:
-			return K_RET;
-		case 0xcc:
-		case 0xf4:
-			return K_HALT;
-		case 0xca:
-		case 0xcb:
-		case 0xcd:
-		case 0xcf:
-		case 0xf1:
-			return -1;
-		case 0xc7:
-			return in->mnemonic == ZYDIS_MNEMONIC_XBEGIN ? -1 : K_NEXT;
-		case 0xff:
-			switch (in->raw.modrm.reg) {
-			case 2:
-				return K_ICALL;
-			case 4:
-				return K_IJMP;
-			case 3:
-			case 5:
-				return -1;
-			}
-		}
-		return K_NEXT;
-	}
-	if (in->opcode_map == ZYDIS_OPCODE_MAP_0F) {
-		if (op >= 0x80 && op <= 0x8f)
-			return in->encoding == ZYDIS_INSTRUCTION_ENCODING_LEGACY ? K_JCC32 : K_NEXT;
-		switch (in->mnemonic) {
-		case ZYDIS_MNEMONIC_SYSCALL:
-			return K_SYSCALL;
-		case ZYDIS_MNEMONIC_UD0:
-		case ZYDIS_MNEMONIC_UD1:
-		case ZYDIS_MNEMONIC_UD2:
-			return K_HALT;
-		case ZYDIS_MNEMONIC_SYSRET:
-		case ZYDIS_MNEMONIC_SYSENTER:
-		case ZYDIS_MNEMONIC_SYSEXIT:
-		case ZYDIS_MNEMONIC_RSM:
-			return -1;
-		default:
-			return K_NEXT;
-		}
-	}
-	return K_NEXT;
-}
-
 /* An address in text that code or data names: an entry if a function starts there. */
 void disc_named(struct disc *d, uint32_t from, uint64_t v)
 {
@@ -185,32 +117,34 @@ static void text_read(struct disc *d, uint32_t pc, uint32_t t)
 		d->st[t + i - d->lo] |= ST_DATA;
 }
 
-static bool is_nop(const ZydisDecodedInstruction *in)
+static int32_t word(const uint8_t *p)
 {
-	return in->opcode_map == ZYDIS_OPCODE_MAP_0F && in->opcode >= 0x18 && in->opcode <= 0x1f;
+	int32_t v;
+
+	memcpy(&v, p, 4);
+	return v;
 }
 
 /* Addresses the instruction at pc mentions: rip-relative, absolute, and immediates where the
- * module is not position independent. */
-static void note_refs(struct disc *d, uint32_t pc, const ZydisDecodedInstruction *in)
+ * module is not position independent. b: its bytes */
+static void note_refs(struct disc *d, uint32_t pc, const struct head *h, const uint8_t *b)
 {
-	bool def = in->opcode_map == ZYDIS_OPCODE_MAP_DEFAULT, lea = def && in->opcode == 0x8d;
+	bool rip = (h->flags & H_RIP) && !(h->flags & H_HINT);
 	uint64_t t = 0;
 
-	if ((in->attributes & ZYDIS_ATTRIB_HAS_MODRM) && in->raw.modrm.mod != 3 && !is_nop(in)) {
-		if (in->raw.modrm.mod == 0 && in->raw.modrm.rm == 5)
-			t = pc + in->length + in->raw.disp.value;
-		else if (!d->m->pie && in->raw.disp.size == 32 && in->raw.disp.value > 0)
-			t = in->raw.disp.value;
-	}
-	if (t && (lea || t >= UINT32_MAX || !disc_in(d, t) || disc_piece(d, t) == AN_NONE))
+	if (rip)
+		t = pc + h->len + (int64_t)word(b + h->disp);
+	else if (!d->m->pie && (h->flags & H_ABS) && !(h->flags & H_HINT) && word(b + h->disp) > 0)
+		t = (uint32_t)word(b + h->disp);
+	if (t && ((h->flags & H_LEA) || t >= UINT32_MAX || !disc_in(d, t) || disc_piece(d, t) == AN_NONE))
 		disc_named(d, pc, t);
-	else if (t && in->raw.modrm.mod == 0 && in->raw.modrm.rm == 5)
+	else if (t && rip)
 		text_read(d, pc, t);
 	else if (t)
 		disc_named(d, pc, t);
-	if (!d->m->pie && in->raw.imm[0].size == 32 && !in->raw.imm[0].is_relative) {
-		uint64_t v = in->raw.imm[0].value.u;
+	if (!d->m->pie && (h->flags & H_IMM32)) {
+		uint64_t v = h->flags & H_SIGNED ? (uint64_t)(int64_t)word(b + h->imm)
+						 : (uint32_t)word(b + h->imm);
 
 		if (v >= d->m->vaddr_lo && v < d->m->vaddr_hi)
 			disc_named(d, pc, v);
@@ -304,11 +238,11 @@ static bool call_returns(struct disc *d, const struct piece *p, uint32_t pc, uin
 }
 
 /* the name of the GOT slot an indirect call through memory uses */
-static void icall_name(struct disc *d, uint32_t pc, const ZydisDecodedInstruction *in)
+static void icall_name(struct disc *d, uint32_t pc, const struct head *h, const uint8_t *b)
 {
-	if (in->raw.modrm.mod != 0 || in->raw.modrm.rm != 5)
+	if (!(h->flags & H_RIP))
 		return;
-	switch (disc_name_class(d, pc + in->length + in->raw.disp.value)) {
+	switch (disc_name_class(d, pc + h->len + word(b + h->disp))) {
 	case NAME_TWICE:
 		d->st[pc - d->lo] |= ST_TWICE;
 		break;
@@ -338,10 +272,10 @@ static uint8_t own_rules(const struct piece *p)
 }
 
 /* Handles the end of one instruction. Returns the address to go on at, AN_NONE to stop. */
-static uint32_t step(struct disc *d, const struct piece *p, uint32_t pc, const ZydisDecodedInstruction *in,
-		     int kind)
+static uint32_t step(struct disc *d, const struct piece *p, uint32_t pc, const struct head *h,
+		     const uint8_t *b, int kind)
 {
-	uint32_t next = pc + in->length, t;
+	uint32_t next = pc + h->len, t;
 
 	switch (kind) {
 	case K_JMP8:
@@ -357,13 +291,13 @@ static uint32_t step(struct disc *d, const struct piece *p, uint32_t pc, const Z
 		d->st[pc - d->lo] |= own_rules(p);
 		if (!call_returns(d, p, pc, next, t))
 			next = AN_NONE;
-		if (disc_in(d, t) && disc_piece(d, t) != AN_NONE && t != pc + in->length)
+		if (disc_in(d, t) && disc_piece(d, t) != AN_NONE && t != pc + h->len)
 			disc_push(d, t, ST_ENTRY);
-		else if (t == pc + in->length && next == AN_NONE)
+		else if (t == pc + h->len && next == AN_NONE)
 			disc_push(d, t, ST_ENTRY);
 		return next;
 	case K_ICALL:
-		icall_name(d, pc, in);
+		icall_name(d, pc, h, b);
 		d->st[pc - d->lo] |= own_rules(p);
 		if ((d->st[pc - d->lo] & ST_NORET) || !call_returns(d, p, pc, next, AN_NONE))
 			return AN_NONE;
@@ -387,7 +321,7 @@ static uint32_t step(struct disc *d, const struct piece *p, uint32_t pc, const Z
 /* One straight line of code, from v to the first unconditional transfer. */
 static void walk_line(struct disc *d, uint32_t v)
 {
-	ZydisDecodedInstruction in;
+	struct head h;
 	uint32_t pi = disc_piece(d, v), last = AN_NONE;
 	struct piece *p = NULL;
 
@@ -410,31 +344,26 @@ static void walk_line(struct disc *d, uint32_t v)
 		if (IL_START(d->il[pc - d->lo]))
 			return;
 		b = elf_at(d->m, pc, 1);
-		if (!b ||
-		    !ZYAN_SUCCESS(ZydisDecoderDecodeInstruction(
-			    &d->fast, NULL, b, d->m->text_hi - pc < 15 ? d->m->text_hi - pc : 15, &in)) ||
-		    !elf_at(d->m, pc, in.length) || in.length > p->end - pc) {
+		if (!b || !disc_head(d->memo, &d->fast, b, d->m->text_hi - pc, &h) ||
+		    !elf_at(d->m, pc, h.len) || h.len > p->end - pc) {
 			blame(d, pc, MAP_R_DECODE);
 			return;
 		}
-		kind = kind_of(&in);
+		kind = h.kind;
 		if (kind < 0) {
 			blame(d, pc, MAP_R_UNRELOCATABLE);
-			kind = in.mnemonic == ZYDIS_MNEMONIC_XBEGIN || in.mnemonic == ZYDIS_MNEMONIC_INT
-				       ? K_NEXT
-				       : K_HALT;
+			kind = h.flags & H_GOES_ON ? K_NEXT : K_HALT;
 		}
 		/* a program's own breakpoint: its handler returns behind it. At the end, or in a row: filler */
-		if (in.mnemonic == ZYDIS_MNEMONIC_INT3 && pc + 1 < p->end &&
-		    !disc_is_pad(d, pc + 1, p->end) && b[1] != 0xcc)
+		if ((h.flags & H_INT3) && pc + 1 < p->end && !disc_is_pad(d, pc + 1, p->end) && b[1] != 0xcc)
 			kind = K_NEXT;
-		if (!claim(d, pc, in.length, kind)) {
+		if (!claim(d, pc, h.len, kind)) {
 			blame(d, pc, MAP_R_OVERLAP);
 			return;
 		}
-		note_refs(d, pc, &in);
+		note_refs(d, pc, &h, b);
 		last = pc;
-		pc = step(d, p, pc, &in, kind);
+		pc = step(d, p, pc, &h, b, kind);
 	}
 }
 

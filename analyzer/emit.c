@@ -132,27 +132,36 @@ static bool fuses(const struct em *e, uint32_t b, uint32_t i)
 	return true;
 }
 
-/* Most instructions need not be decoded: their copy is their bytes, nothing is logged at them, and
+/* Most instructions need not be decoded: their copy is their bytes, nothing but registers after them is logged, and
  * they do not end the block. */
 static bool as_is(struct em *e, uint32_t b, uint32_t i)
 {
 	const struct an_block *k = &e->g->block[b];
 	const struct an_insn *n = &e->g->insn[i];
+	bool after = false;
+
 	/* what is not kept is not plain */
 	if (n->flow != FLOW_NEXT || i + 1 == k->first + k->n || !e->lv->form[i] || !e->lv->form[i]->plain)
 		return false;
 	if ((e->m->mapflags & MAP_F_NONDET) && nondet_what(elf_at(e->m, n->vaddr, n->len), n->len))
 		return false;
-	for (uint32_t l = e->logfirst[b]; l < e->logfirst[b + 1]; l++)
-		if (e->p->log[l].insn == i &&
-		    (e->p->log[l].when == AT_BEFORE || e->p->log[l].when == AT_AFTER))
+	for (uint32_t l = e->logfirst[b]; l < e->logfirst[b + 1]; l++) {
+		const struct plan_log *p = &e->p->log[l];
+
+		if (p->insn != i || (p->when != AT_BEFORE && p->when != AT_AFTER))
+			continue;
+		if (p->when == AT_BEFORE || p->what != LOG_REG)
 			return false;
+		after = true;
+	}
 	inner_check(e, b, n->vaddr, e->lv->before[i]);
 	if (fuses(e, b, i))
 		ctl_move(e, b);
 	code_insn(&e->c);
 	code_bytes(&e->c, elf_at(e->m, n->vaddr, n->len), n->len);
 	state(e, n->vaddr + n->len);
+	if (after)
+		logs_of(e, b, i, AT_AFTER, NULL, live_after(e->g, i));
 	return true;
 }
 

@@ -10,6 +10,7 @@
 #include <string.h>
 #include "map_out.h"
 #include "map_sect.h"
+#include "sort.h"
 
 static void add(struct buf *b, const void *p, size_t n)
 {
@@ -87,25 +88,14 @@ static void put_copy(struct mw *w, uint32_t gi)
 	out_add(w->out, x->text, x->ntext);
 }
 
-static int by_first(const void *a, const void *b)
-{
-	const uint32_t *x = a, *y = b;
-
-	return *x < *y ? -1 : *x > *y;
-}
-
 /* The groups' texts follow each other, so sorting each group's is sorting all. */
 static void put_fixups(struct mw *w, uint32_t gi)
 {
 	struct emitted *x = w->em[gi];
-	bool sorted = true;
 
-	for (uint32_t i = 0; i < x->nfix; i++) {
-		sorted &= !i || x->fix[i - 1].copy_off <= x->fix[i].copy_off;
+	for (uint32_t i = 0; i < x->nfix; i++)
 		x->fix[i].copy_off += w->base[gi];
-	}
-	if (!sorted)
-		qsort(x->fix, x->nfix, sizeof(*x->fix), by_first);
+	sort_first(x->fix, x->nfix, sizeof(*x->fix));
 	out_add(w->out, x->fix, x->nfix * sizeof(*x->fix));
 }
 
@@ -350,7 +340,7 @@ static void make_ranges(struct mw *w, struct buf *b)
 	total = b->n / sizeof(*r);
 	if (!total)
 		return;
-	qsort(r, total, sizeof(*r), by_first);
+	sort_first(r, total, sizeof(*r));
 	for (size_t i = 1; i < total; i++) {
 		if (r[i].start > r[n].end)
 			r[++n] = r[i];
@@ -368,8 +358,7 @@ static void make_opaque(struct mw *w, struct buf *b)
 		o.name = 0;
 		add(b, &o, sizeof(o));
 	}
-	if (b->n)
-		qsort(b->p, b->n / sizeof(struct map_opaque), sizeof(struct map_opaque), by_first);
+	sort_first(b->p, b->n / sizeof(struct map_opaque), sizeof(struct map_opaque));
 }
 
 static void put_rodata(struct mw *w)
@@ -403,8 +392,7 @@ static void put_groups(struct mw *w)
 		each(w, put[i]);
 	}
 	each(w, put_leaders);
-	if (w->buf.n)
-		qsort(w->buf.p, w->buf.n / sizeof(struct map_leader), sizeof(struct map_leader), by_first);
+	sort_first(w->buf.p, w->buf.n / sizeof(struct map_leader), sizeof(struct map_leader));
 	put_buf(w, &w->buf);
 }
 

@@ -23,6 +23,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include "emit.h"
+#include "sort.h"
 
 enum { FREE, TAKEN, START, CALL }; /* patches.used */
 
@@ -295,13 +296,6 @@ static void place_pun(struct pp *p, struct point *t)
 	t->state = 3;
 }
 
-static int by_vaddr(const void *a, const void *b)
-{
-	const uint32_t *x = a, *y = b; /* both structs begin with the vaddr */
-
-	return *x < *y ? -1 : *x > *y;
-}
-
 static void collect_group(struct pp *p, uint32_t gi)
 {
 	const struct an_group *g = &p->m->group[gi];
@@ -345,10 +339,8 @@ static void collect(struct pp *p)
 			memset(((struct live *)m->group[gi].live)->emul, 0, m->group[gi].ninsn);
 		collect_group(p, gi);
 	}
-	if (p->ps->npt)
-		qsort(p->ps->pt, p->ps->npt, sizeof(*p->ps->pt), by_vaddr);
-	if (p->nsite)
-		qsort(p->site, p->nsite, sizeof(*p->site), by_vaddr);
+	sort_first(p->ps->pt, p->ps->npt, sizeof(*p->ps->pt));
+	sort_first(p->site, p->nsite, sizeof(*p->site));
 	for (uint32_t i = 0; i < p->ps->npt; i++)
 		if (*use_at(p, p->ps->pt[i].vaddr) == FREE)
 			*use_at(p, p->ps->pt[i].vaddr) = START;
@@ -541,8 +533,7 @@ int patch_write(struct module *m, struct patches *ps, struct emitted *const *em,
 		else
 			n = 1;
 	}
-	if (ps->n)
-		qsort(ps->p, ps->n, sizeof(*ps->p), by_vaddr);
+	sort_first(ps->p, ps->n, sizeof(*ps->p));
 	return 0;
 }
 

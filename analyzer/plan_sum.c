@@ -173,12 +173,39 @@ static void forget(struct scc *s, const struct an_group *g)
 	s->plan[g->id] = NULL;
 }
 
-/* last: the summaries of all callees may stand, so the plan is made as well */
-static int plan_one(struct scc *s, struct an_group *g, bool last, bool *changed)
+/* what the group's summary says by this plan; true if that is new */
+static bool sum_up(struct gr *gr, struct an_summary *sum)
 {
-	struct an_summary was = *g->sum;
+	struct an_summary was = *sum;
+
+	sum->maywrite |= may_write(gr);
+	sum->needs |= entry_needs(gr);
+	sum->derefs = gr_entry_derefs(gr);
+	sum->lifo = was.lifo && gr->lifo;
+	return memcmp(&was, sum, sizeof(was)) != 0;
+}
+
+/* The group calls itself, and needs more than it knew: the graph stands, but for what calls ask for. */
+static bool solve_again(struct gr *gr, const struct an_summary *was)
+{
+	const struct an_summary *sum = gr->g->sum;
+
+	if (!gr->cut || was->maywrite != sum->maywrite || was->lifo != sum->lifo)
+		return false;
+	cut_close(gr);
+	for (uint32_t i = 0; i < gr->g->nblock; i++)
+		gr->b[i].deref = gr->b[i].derefwide = 0;
+	gr_deref(gr);
+	return true;
+}
+
+/* last: the summaries of all others that it calls may stand, so the plan is made as well. *changed: the summary;
+ * *settled: not any more by what it says of calls of itself */
+static int plan_one(struct scc *s, struct an_group *g, bool last, bool *changed, bool *settled)
+{
+	bool itself = order_itself(g);
+	struct an_summary was;
 	struct gr *gr;
-	bool ch;
 	int bad;
 
 	forget(s, g);
@@ -186,17 +213,19 @@ static int plan_one(struct scc *s, struct an_group *g, bool last, bool *changed)
 	if (!gr)
 		return bad ? 1 : -1;
 	gr->round1 = true;
-	if (plan_solve(gr) < 0) {
-		gr_close(gr);
-		return 1;
+	*changed = false;
+	for (int i = 0; i < MAX_ROUNDS; i++) {
+		was = *g->sum;
+		if (plan_solve(gr) < 0) {
+			gr_close(gr);
+			return 1;
+		}
+		*settled = !sum_up(gr, g->sum) || !itself;
+		*changed |= memcmp(&was, g->sum, sizeof(was)) != 0;
+		if (*settled || !solve_again(gr, &was))
+			break;
 	}
-	g->sum->maywrite |= may_write(gr);
-	g->sum->needs |= entry_needs(gr);
-	g->sum->derefs = gr_entry_derefs(gr);
-	g->sum->lifo = was.lifo && gr->lifo;
-	ch = memcmp(&was, g->sum, sizeof(was)) != 0;
-	*changed |= ch;
-	if (last && s->plan && !(ch && order_itself(g)))
+	if (last && s->plan && *settled)
 		s->plan[g->id] = plan_now(gr);
 	gr_close(gr);
 	return 0;
@@ -218,14 +247,13 @@ static bool stale(const struct scc *s, const struct an_group *g)
 	for (uint32_t k = 0; k < g->ncallee; k++) {
 		uint32_t c = g->callee[k].group;
 
-		if (s->low[c] == s->low[g->id] && s->changed[c] >= s->planned[g->id])
+		if (s->low[c] == s->low[g->id] && s->changed[c] > s->planned[g->id])
 			return true;
 	}
 	return false;
 }
 
-/* first: per group, in the first round it comes before one of its callees, so its plan would not last */
-static int rounds(struct scc *s, const uint32_t *g, uint32_t n, const uint8_t *first)
+static int rounds(struct scc *s, const struct order_turn *t, uint32_t n)
 {
 	uint32_t now = 0; /* stamps are compared within a component only: the rest stands */
 	bool again = true;
@@ -233,42 +261,44 @@ static int rounds(struct scc *s, const uint32_t *g, uint32_t n, const uint8_t *f
 	for (int round = 0; again && round < MAX_ROUNDS; round++) {
 		again = false;
 		for (uint32_t k = 0; k < n; k++) {
-			struct an_group *ag = &s->m->group[g[k]];
-			bool changed = false;
+			struct an_group *ag = &s->m->group[t[k].group];
+			bool changed = false, settled = true;
 			int r;
 
 			if (ag->reason != MAP_OK || !stale(s, ag))
 				continue;
-			s->planned[g[k]] = ++now;
-			r = plan_one(s, ag, round || !first[k], &changed);
+			s->planned[ag->id] = ++now;
+			r = plan_one(s, ag, round || !t[k].early, &changed, &settled);
 			if (r < 0)
 				return -1;
 			if (r > 0)
 				ag->reason = MAP_R_UNRELOCATABLE;
 			if (changed)
-				s->changed[g[k]] = now;
+				s->changed[ag->id] = now;
+			s->planned[ag->id] -= !settled; /* stale by its own change */
 			again = true;
 		}
 	}
 	for (uint32_t k = 0; again && k < n; k++)
-		worst(s, s->m->group + g[k]);
+		worst(s, s->m->group + t[k].group);
 	return 0;
 }
 
-static int component(struct scc *s, uint32_t *g, uint32_t n)
+static int component(struct scc *s, const uint32_t *g, uint32_t n)
 {
-	uint8_t *first;
+	struct order_turn *t;
+	uint32_t nturn;
 	int r;
 
 	if (n == 1 && !order_itself(&s->m->group[g[0]]))
-		return rounds(s, g, n, (uint8_t[]){0});
-	first = malloc(n);
-	r = first ? order_cycle(s->m, s->low, s->num, g, n, first) : -1;
+		return rounds(s, &(struct order_turn){g[0], false}, 1);
+	t = malloc(2 * (size_t)n * sizeof(*t));
+	r = t ? order_cycle(s->m, s->low, s->num, g, n, t, &nturn) : -1;
 	if (r == 0) {
 		order_seed(s->m, g, n);
-		r = rounds(s, g, n, first);
+		r = rounds(s, t, nturn);
 	}
-	free(first);
+	free(t);
 	return r;
 }
 

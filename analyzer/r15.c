@@ -20,6 +20,7 @@
  */
 #include <string.h>
 #include "emit.h"
+#include "sem_lift.h"
 
 #define BORROWABLE (GPR_ALL & ~(1u << X_RSP | 1u << X_RBP | 1u << 12 | 1u << 13 | 1u << R15))
 
@@ -49,11 +50,7 @@ int dec_insn(const struct module *m, const struct an_insn *i, struct dec *d)
 
 int dec_gpr(ZydisRegister r)
 {
-	ZydisRegister full = ZydisRegisterGetLargestEnclosing(ZYDIS_MACHINE_MODE_LONG_64, r);
-
-	if (full < ZYDIS_REGISTER_RAX || full > ZYDIS_REGISTER_R15)
-		return -1;
-	return full - ZYDIS_REGISTER_RAX;
+	return gpr_of(r);
 }
 
 uint32_t dec_gprs(const struct dec *d)

@@ -80,4 +80,6 @@ uint32_t sem_gpr_read(const ZydisDecodedInstruction *in, const ZydisDecodedOpera
 uint32_t sem_gpr_may_write(const ZydisDecodedInstruction *in, const ZydisDecodedOperand *ops);
 uint32_t sem_gpr_must_write(const ZydisDecodedInstruction *in, const ZydisDecodedOperand *ops);
 
+int gpr_of(ZydisRegister r); /* number of the general register that contains r, -1 if none does */
+
 #endif

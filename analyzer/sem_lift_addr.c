@@ -42,11 +42,17 @@ uint16_t unk_val(struct lift *l)
 
 int gpr_of(ZydisRegister r)
 {
-	ZydisRegister big = ZydisRegisterGetLargestEnclosing(ZYDIS_MACHINE_MODE_LONG_64, r);
+	/* the order of enum ZydisRegister_: al cl dl bl ah ch dh bh spl … r15b, ax … r15w, eax … r15d, rax … r15 */
+	_Static_assert(ZYDIS_REGISTER_AH - ZYDIS_REGISTER_AL == 4 &&
+			       ZYDIS_REGISTER_R15B - ZYDIS_REGISTER_AL == 19 &&
+			       ZYDIS_REGISTER_AX - ZYDIS_REGISTER_AL == 20 &&
+			       ZYDIS_REGISTER_R15 - ZYDIS_REGISTER_AX == 47,
+		       "general registers are in one piece");
+	unsigned i = (unsigned)r - ZYDIS_REGISTER_AL;
 
-	if (big < ZYDIS_REGISTER_RAX || big > ZYDIS_REGISTER_R15)
+	if (i >= 20 + 48)
 		return -1;
-	return big - ZYDIS_REGISTER_RAX;
+	return i < 4 ? (int)i : i < 20 ? (int)i - 4 : (int)(i - 20) % 16;
 }
 
 bool is_high(ZydisRegister r)

@@ -86,7 +86,6 @@ static inline unsigned width(opnd o)
 {
 	return o->size / 8;
 }
-int gpr_of(ZydisRegister r); /* 0..15, -1 when it is not part of a general register */
 bool is_high(ZydisRegister r); /* ah, ch, dh, bh */
 bool is_gpr(opnd o);
 bool is_vec(opnd o);

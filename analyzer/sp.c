@@ -73,11 +73,14 @@ static bool meet_into(struct sp *sp, struct sp_state *d, const struct sp_state *
 		d->seen = true;
 		return true;
 	}
-	/* equal parts, which is most: no closer look. Padding that differs only costs that look. */
+	/* equal parts, which is most: no closer look */
 	if (memcmp(d->r, s->r, sizeof(d->r)))
 		for (int i = 0; i < SEM_NGPR; i++) {
-			struct av v = meet(d->r[i], s->r[i]);
+			struct av v;
 
+			if (av_same(d->r[i], s->r[i]))
+				continue;
+			v = meet(d->r[i], s->r[i]);
 			ch |= !av_same(v, d->r[i]);
 			d->r[i] = v;
 		}
@@ -232,6 +235,13 @@ static bool goes_on(const struct sp *sp, const struct an_block *b)
 	return !gr_dead_call(sp->gr, b->first + b->n - 1) || sp->dead;
 }
 
+/* A constant kept in a frame whose address got out may be another value when it is read back. Once both are seen
+ * what was found counts for nothing. */
+static bool in_vain(const struct sp *sp)
+{
+	return sp->escape && sp->kept && !sp->nokeep;
+}
+
 static void fixpoint(struct sp *sp)
 {
 	struct gr *gr = sp->gr;
@@ -244,6 +254,8 @@ static void fixpoint(struct sp *sp)
 		for (uint32_t i = 0; i < gr->g->nblock; i++) {
 			const struct an_block *b = &gr->g->block[i];
 
+			if (in_vain(sp))
+				return;
 			if (b->flags & AN_B_LANDING && sp->call.seen && meet_into(sp, &sp->in[i], &sp->call))
 				gr->b[i].visited = 1;
 			if (!sp->in[i].seen || !gr->b[i].visited)
@@ -324,8 +336,6 @@ static void none_seen(struct sp *sp)
 		sp->in[i].seen = false;
 }
 
-/* A constant kept in a frame whose address got out may be another value when it is read back. That it gets out is
- * known only in the end. */
 static void solve_again(struct sp *sp)
 {
 	none_seen(sp);
@@ -354,7 +364,7 @@ int sp_run(struct gr *gr)
 	for (int r = 0; r < 64; r++)
 		sp->t[r] = other;
 	solve(sp);
-	if (sp->escape && sp->kept)
+	if (in_vain(sp))
 		solve_again(sp);
 	gr->lifo = true;
 	for (uint32_t i = 0; i < gr->g->nblock; i++) {

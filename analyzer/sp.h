@@ -21,8 +21,8 @@ enum av_kind {
 	AV_IMM,
 	AV_IDX /* module address c plus something: r, if not 0, bounds it (struct gr_note, idx) */
 };
-struct av {
-	uint8_t k, r; /* r: the entry register of AV_REG, the bounds of AV_IDX */
+struct av { /* no padding: compared as a whole */
+	uint16_t k, r; /* r: the entry register of AV_REG, the bounds of AV_IDX */
 	int32_t c;
 };
 
@@ -30,7 +30,7 @@ struct av {
 #define SP_NSAVE 24
 struct sp_save {
 	int32_t off;
-	uint8_t base;
+	uint32_t base;
 	struct av v;
 };
 
@@ -59,7 +59,12 @@ struct sp {
 
 static inline bool av_same(struct av a, struct av b)
 {
-	return a.k == b.k && a.r == b.r && a.c == b.c;
+	uint64_t x, y;
+
+	_Static_assert(sizeof(a) == sizeof(x), "all of it");
+	memcpy(&x, &a, sizeof(x));
+	memcpy(&y, &b, sizeof(y));
+	return x == y;
 }
 static inline bool av_stack(struct av a)
 {

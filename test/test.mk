@@ -23,6 +23,12 @@ $(B)/test/unit_plan $(B)/test/plan_sim: $(B)/test/%: test/%.c $(AN_OBJ)
 	$(CC) $(filter-out -MMD -MP,$(CFLAGS_ALL)) -Ianalyzer $(LDFLAGS) -o $@ $(filter %.c %.o,$^) -lZydis -lelf -lxxhash -lpthread
 check-programs: $(B)/test/unit_plan $(B)/test/plan_sim
 
+# discovery: heads of instructions
+$(B)/test/unit_head: test/unit_head.c $(B)/obj/analyzer/disc_head.o
+	@mkdir -p $(@D)
+	$(CC) $(CFLAGS_ALL) -Ianalyzer $(LDFLAGS) -o $@ $(filter %.c %.o,$^) -lZydis
+check-programs: $(B)/test/unit_head
+
 # emitter: r15 rewriting against the processor; a mapped module run in the test's process; golden copy
 $(B)/test/unit_r15: test/unit_r15.c test/emit_step.S $(AN_OBJ)
 	@mkdir -p $(@D)
