@@ -215,14 +215,19 @@ struct proc {
 	char *command; /* from proc.json, NULL if not there */
 	size_t mod_at; /* bytes of modules.bin that were read */
 	bool recorded; /* its trace comes from a replay: start.s.replay */
+	struct proc *rec; /* the recorded image that this one goes on from, in full; it is in no table, */
+	struct proc *rest; /* and this is its */
+	struct hand *hand; /* what the walk of a recorded image leaves to that of the next (walk_hand.c) */
 	struct replay *replay; /* while it is decoded */
 	bool ended; /* proc.json knows how it ended */
 	bool stopped; /* tracing did, cleanly, before the process */
+	bool switched; /* it went on as the next image, recorded in full */
 	char *stop; /* how it ended when not by itself, from proc.json; or NULL */
 	char *end; /* how it ended, in any case; NULL if that is not known */
 	bool async; /* stopped between marks (stop.bin): the stream is good up to lp_pos */
 	struct run_stop_state stop_at; /* if async */
 };
+uint32_t proc_image(const struct proc *p); /* what it is listed as: the first of the two, where it has a rec */
 void proc_end(struct proc *p); /* reads `ended`, `stop` and `end` */
 void proc_settle(
 	struct proc *p); /* the same, when its log is done with; waits for ptrace-collect to say so */
@@ -231,12 +236,13 @@ const struct run_start *proc_cpu(const struct proc *p);
 
 struct thread {
 	struct proc *proc;
+	struct proc *rec; /* recorded image that has what it did before that; NULL */
 	struct ptrace_thread pub;
 	bool decoded, exec; /* exec: it ended with one */
 	int end; /* enum walk_end */
 	uint64_t end_arg;
 };
-char *thread_path(const struct thread *t); /* of its log; to be freed */
+char *thread_path(const struct thread *t, const struct proc *p); /* of its log in that image; to be freed */
 
 struct ptrace_run {
 	char *dir;
@@ -266,6 +272,7 @@ void run_note(struct ptrace_run *r, const char *fmt, ...) __attribute__((format(
 void run_open_proc(struct ptrace_run *r, const char *name, uint32_t pid, uint32_t image);
 void run_find_parents(struct ptrace_run *r); /* when all processes are there; orders them */
 void run_open_modules(struct proc *p);
+bool run_module_known(const struct proc *p, const struct modrec *m); /* p has had the same one there */
 #define REPLAY_MODULES                                                                                       \
 	(1u << 16) /* records of a replay, at most: they come while it is walked, and must not move */
 /* those of the replay whose run directory is `run` */
@@ -405,6 +412,8 @@ int walk_thread(struct proc *p, struct log *log, struct flow *flow, uint32_t tid
 		const struct walk_opts *o, walk_fn fn, void *ctx, struct ptrace_stats *st,
 		struct walk_result *res);
 void walk_result_free(struct walk_result *res);
+struct hand;
+void hand_free(struct hand *h);
 void pool_free(struct map *m); /* what walks have kept of it for other threads */
 
 /* ---- decode.c, merge.c --------------------------------------------------------------------- */
@@ -422,6 +431,9 @@ struct decode {
 /* thread i of the run; what was lost goes to run_note. Returns an enum ptrace_status. */
 int decode_thread(struct ptrace_run *r, uint32_t i, const struct walk_opts *o, walk_fn fn, void *ctx,
 		  struct ptrace_stats *st, struct walk_result *res);
+/* only its part in one image, p */
+int decode_part(struct ptrace_run *r, uint32_t i, struct proc *p, const struct walk_opts *o, walk_fn fn,
+		void *ctx, struct ptrace_stats *st, struct walk_result *res);
 /* Threads of the run, ascending. Returns the worst enum ptrace_status of a thread. */
 int decode_threads(const struct decode *d, const uint32_t *list, uint32_t n, enum ptrace_merge merge);
 int decode_by_time(const struct decode *d, const uint32_t *list, uint32_t n); /* walk_opts.timed */

@@ -48,7 +48,8 @@ static void blind(struct ptrace_run *r, const struct thread *t, const struct wal
 			t->pub.pid, t->pub.tid, (unsigned long long)res->blind_at);
 }
 
-static int outcome(struct ptrace_run *r, const struct thread *t, const struct walk_result *res)
+static int outcome(struct ptrace_run *r, const struct thread *t, const struct proc *p,
+		   const struct walk_result *res)
 {
 	switch (res->end) {
 	case WALK_EXIT:
@@ -61,7 +62,7 @@ static int outcome(struct ptrace_run *r, const struct thread *t, const struct wa
 		return PTRACE_PARTIAL;
 	case WALK_LOG_ENDS:
 		run_note(r, "pid %u thread %u: %s%s%s", t->pub.pid, t->pub.tid, res->why,
-			 t->proc->stop ? "; the process: " : "", t->proc->stop ? t->proc->stop : "");
+			 p->stop ? "; the process: " : "", p->stop ? p->stop : "");
 		return PTRACE_PARTIAL;
 	default:
 		run_note(r, "pid %u thread %u: %s; the rest of this thread is missing", t->pub.pid,
@@ -92,15 +93,16 @@ void stats_add(struct ptrace_stats *to, const struct ptrace_stats *st)
 }
 
 /* exit_group or exec of another thread, or a signal, ended it, wherever it was; what it had logged is all there */
-static bool with_process(const struct thread *t, const struct log *log)
+static bool with_process(const struct proc *p, const struct log *log)
 {
-	if (t->proc->recorded && (!t->proc->stop || strncmp(t->proc->stop, "killed", 6)))
+	if (p->recorded && (!p->stop || strncmp(p->stop, "killed", 6)))
 		return false; /* it was alone, and is replayed to its very end */
-	return t->proc->ended && !t->proc->stopped && log_clean(log) && !log_why(log);
+	return p->ended && !p->stopped && log_clean(log) && !log_why(log);
 }
 
 /* NULL: the thread's control flow is in its log, or lost, which the walk says where it matters */
-static struct flow *open_flow(struct ptrace_run *r, struct thread *t, const struct walk_opts *o)
+static struct flow *open_flow(struct ptrace_run *r, struct thread *t, const struct proc *p,
+			      const struct walk_opts *o)
 {
 	struct ptrace_error e = {0};
 	struct flow *f = NULL;
@@ -108,8 +110,8 @@ static struct flow *open_flow(struct ptrace_run *r, struct thread *t, const stru
 
 	if (o->flow)
 		return o->flow(t);
-	for (uint32_t i = 0; i < t->proc->nmod && !asks; i++)
-		asks = t->proc->mod[i].map && (t->proc->mod[i].map->head->flags & MAP_F_PT);
+	for (uint32_t i = 0; i < p->nmod && !asks; i++)
+		asks = p->mod[i].map && (p->mod[i].map->head->flags & MAP_F_PT);
 	if (asks)
 		f = flow_open_pt(t, &e);
 	if (asks && !f)
@@ -117,24 +119,25 @@ static struct flow *open_flow(struct ptrace_run *r, struct thread *t, const stru
 	return f;
 }
 
-static struct log *open_log(const struct thread *t, const struct walk_opts *o, struct ptrace_error *e)
+static struct log *open_log(const struct thread *t, struct proc *p, const struct walk_opts *o,
+			    struct ptrace_error *e)
 {
-	unsigned flags = (t->proc->ended ? LOG_ENDED : 0) | (o->timed ? LOG_MANY : 0);
+	unsigned flags = (p->ended ? LOG_ENDED : 0) | (o->timed ? LOG_MANY : 0);
 	struct log *log;
 	char *path;
 
-	if (t->proc->recorded)
-		return replay_begin(t->proc, o->verify, flags, e);
-	path = thread_path(t);
+	if (p->recorded)
+		return replay_begin(p, o->verify, flags, e);
+	path = thread_path(t, p);
 	log = log_open(path, t->pub.pid, t->pub.tid, flags, e);
 	free(path);
 	return log;
 }
 
 /* of a thread's log, as it was recorded */
-static uint64_t recorded_bytes(const struct thread *t)
+static uint64_t recorded_bytes(const struct thread *t, const struct proc *p)
 {
-	char *path = thread_path(t);
+	char *path = thread_path(t, p);
 	struct stat st;
 	bool is = !stat(path, &st);
 
@@ -142,13 +145,13 @@ static uint64_t recorded_bytes(const struct thread *t)
 	return is ? (uint64_t)st.st_size : 0;
 }
 
-int decode_thread(struct ptrace_run *r, uint32_t i, const struct walk_opts *o, walk_fn fn, void *ctx,
-		  struct ptrace_stats *st, struct walk_result *res)
+int decode_part(struct ptrace_run *r, uint32_t i, struct proc *p, const struct walk_opts *o, walk_fn fn,
+		void *ctx, struct ptrace_stats *st, struct walk_result *res)
 {
 	struct thread *t = r->thread[i];
 	struct ptrace_error e = {0};
 	struct ptrace_stats one = {0};
-	struct log *log = open_log(t, o, &e);
+	struct log *log = open_log(t, p, o, &e);
 	struct flow *flow;
 	int rc = PTRACE_OK, k;
 
@@ -156,17 +159,18 @@ int decode_thread(struct ptrace_run *r, uint32_t i, const struct walk_opts *o, w
 	if (!log) {
 		run_note(r, "%s; this thread is missing", e.text);
 		st->missing++;
+		t->end = WALK_LOST;
 		return PTRACE_PARTIAL;
 	}
-	if (!t->proc->recorded && t->proc->async && t->proc->start && t->proc->start->s.tid == t->pub.tid)
-		log_limit(log, t->proc->stop_at.lp_pos, t->proc->stop_at.bytes);
-	flow = open_flow(r, t, o);
-	walk_thread(t->proc, log, flow, t->pub.tid, i, o, fn, ctx, &one, res);
+	if (!p->recorded && p->async && p->start && p->start->s.tid == t->pub.tid)
+		log_limit(log, p->stop_at.lp_pos, p->stop_at.bytes);
+	flow = open_flow(r, t, p, o);
+	walk_thread(p, log, flow, t->pub.tid, i, o, fn, ctx, &one, res);
 	if (flow)
 		flow->ops->close(flow);
-	if (res->end == WALK_LOG_ENDS || !t->proc->ended) /* known for good when all of the log is there */
-		proc_settle(t->proc);
-	if (res->end == WALK_LOG_ENDS && with_process(t, log)) {
+	if (res->end == WALK_LOG_ENDS || !p->ended) /* known for good when all of the log is there */
+		proc_settle(p);
+	if (res->end == WALK_LOG_ENDS && with_process(p, log)) {
 		res->end = WALK_WITH_PROCESS;
 		one.missing--;
 	}
@@ -174,18 +178,62 @@ int decode_thread(struct ptrace_run *r, uint32_t i, const struct walk_opts *o, w
 	t->end = res->end;
 	t->end_arg = res->arg;
 	t->exec = res->exec;
-	t->pub.records = one.accesses;
-	if (t->proc->recorded) /* what the replay logged was never on a disk */
-		one.log_bytes_disk = recorded_bytes(t);
+	t->pub.records += one.accesses;
+	if (p->recorded) /* what the replay logged was never on a disk */
+		one.log_bytes_disk = recorded_bytes(t, p);
 	stats_add(st, &one);
-	if (t->proc->recorded)
-		rc = replay_end(t->proc, log, res->end != WALK_CANCELLED && res->end != WALK_LOST);
+	if (p->recorded)
+		rc = replay_end(p, log, res->end != WALK_CANCELLED && res->end != WALK_LOST);
 	else
 		log_close(log);
 	blind(r, t, res);
 	k = losses(r, t, res);
 	rc = rc > k ? rc : k;
-	k = outcome(r, t, res);
+	k = outcome(r, t, p, res);
+	return rc > k ? rc : k;
+}
+
+static void *append(void *a, uint32_t *n, const void *b, uint32_t k, size_t size)
+{
+	a = xrealloc(a, *n + k, size);
+	if (k)
+		memcpy((char *)a + *n * size, b, k * size);
+	*n += k;
+	return a;
+}
+
+/* what an earlier part has found, put to that of the last one */
+static void add_result(struct walk_result *to, struct walk_result *res)
+{
+	to->place = append(to->place, &to->nplace, res->place, res->nplace, sizeof(*to->place));
+	to->block = append(to->block, &to->nblock, res->block, res->nblock, sizeof(*to->block));
+	to->why_at = append(to->why_at, &to->nwhy, res->why_at, res->nwhy, sizeof(*to->why_at));
+	for (uint32_t i = 0; i < res->ndiff && to->ndiff < NELEM(to->diff); i++)
+		to->diff[to->ndiff++] = res->diff[i];
+	to->unexpected += res->unexpected;
+	walk_result_free(res);
+}
+
+int decode_thread(struct ptrace_run *r, uint32_t i, const struct walk_opts *o, walk_fn fn, void *ctx,
+		  struct ptrace_stats *st, struct walk_result *res)
+{
+	struct thread *t = r->thread[i];
+	struct walk_result first;
+	int rc, k;
+
+	t->pub.records = 0;
+	if (!t->rec)
+		return decode_part(r, i, t->proc, o, fn, ctx, st, res);
+	rc = decode_part(r, i, t->rec, o, fn, ctx, st, res);
+	if (res->end == WALK_CANCELLED)
+		return rc;
+	first = *res;
+	k = decode_part(r, i, t->proc, o, fn, ctx, st, res);
+	hand_free(t->rec->hand);
+	t->rec->hand = NULL;
+	if (rc && !k)
+		memcpy(res->why, first.why, sizeof(res->why));
+	add_result(res, &first);
 	return rc > k ? rc : k;
 }
 

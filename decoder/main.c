@@ -434,11 +434,15 @@ static void replay_for_ranges(struct job *j)
 	struct ptrace_stats st = {0};
 	struct walk_result res;
 
-	for (uint32_t i = 0; i < j->run->nthread; i++)
-		if (j->run->thread[i]->proc->recorded) {
-			decode_thread(j->run, i, &j->walk, nothing, NULL, &st, &res);
+	for (uint32_t i = 0; i < j->run->nthread; i++) {
+		struct thread *t = j->run->thread[i];
+		struct proc *p = t->rec ? t->rec : t->proc;
+
+		if (p->recorded) {
+			decode_part(j->run, i, p, &j->walk, nothing, NULL, &st, &res);
 			walk_result_free(&res);
 		}
+	}
 }
 
 static int run(struct job *j)

@@ -286,7 +286,8 @@ int decode_by_time(const struct decode *d, const uint32_t *list, uint32_t n)
 	m->lane = xcalloc(n, sizeof(*m->lane));
 	m->heap = xcalloc(n, sizeof(*m->heap));
 	for (uint32_t i = 0; i < n; i++) {
-		char *path = thread_path(d->run->thread[list[i]]);
+		const struct thread *t = d->run->thread[list[i]];
+		char *path = thread_path(t, t->rec ? t->rec : t->proc);
 
 		m->lane[i].m = m;
 		m->lane[i].thread = list[i];

@@ -209,7 +209,10 @@ static void json_tree(FILE *f, struct ptrace_run *r)
 	for (uint32_t i = 0; i < r->nproc; i++) {
 		const struct proc *p = r->proc[i];
 
-		fprintf(f, "%s{\"pid\": %u, \"image\": %u, \"parent\": ", i ? ",\n  " : "", p->pid, p->image);
+		fprintf(f, "%s{\"pid\": %u, \"image\": %u, ", i ? ",\n  " : "", p->pid, proc_image(p));
+		if (p->rec)
+			fprintf(f, "\"in_full_from\": %u, ", p->image);
+		fprintf(f, "\"parent\": ");
 		if (p->parent)
 			fprintf(f, "%u", p->parent->index);
 		else
@@ -293,6 +296,13 @@ static const char *reason_name(uint32_t r)
 
 static void list_modules(FILE *f, const struct proc *p, int in)
 {
+	for (uint32_t k = 0; p->rec && k < p->rec->nmod; k++) {
+		const struct modrec *m = &p->rec->mod[k];
+
+		if (m->m.kind && !run_module_known(p, m))
+			fprintf(f, "%*smodule at first: %llx-%llx %s\n", in, "", (ull)m->m.lo, (ull)m->m.hi,
+				m->path);
+	}
 	for (uint32_t k = 0; k < p->nmod; k++) {
 		const struct modrec *m = &p->mod[k];
 
@@ -312,16 +322,24 @@ void report_list(FILE *f, struct ptrace_run *r)
 	report_tree(f, r, UINT32_MAX, list_modules);
 }
 
+static void ranges(FILE *f, const struct modrec *m)
+{
+	for (uint32_t n = 0; m->map && n < m->map->nrange; n++)
+		fprintf(f, "%llx %llx %s\n", (ull)(m->m.bias + m->map->range[n].start),
+			(ull)(m->m.bias + m->map->range[n].end), base(m));
+}
+
 void report_ranges(FILE *f, struct ptrace_run *r)
 {
-	for (uint32_t i = 0; i < r->nproc; i++)
-		for (uint32_t k = 0; k < r->proc[i]->nmod; k++) {
-			const struct modrec *m = &r->proc[i]->mod[k];
+	for (uint32_t i = 0; i < r->nproc; i++) {
+		const struct proc *p = r->proc[i];
 
-			for (uint32_t n = 0; m->map && n < m->map->nrange; n++)
-				fprintf(f, "%llx %llx %s\n", (ull)(m->m.bias + m->map->range[n].start),
-					(ull)(m->m.bias + m->map->range[n].end), base(m));
-		}
+		for (uint32_t k = 0; k < p->nmod; k++)
+			ranges(f, &p->mod[k]);
+		for (uint32_t k = 0; p->rec && k < p->rec->nmod; k++)
+			if (!run_module_known(p, &p->rec->mod[k]))
+				ranges(f, &p->rec->mod[k]);
+	}
 }
 
 void report_diffs(FILE *f, struct ptrace_run *r, struct proc *p, const struct walk_result *res)

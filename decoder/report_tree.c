@@ -71,7 +71,9 @@ static void process(struct tree *t, uint32_t at, int depth)
 
 		next = NONE32;
 		if (room(t)) {
-			fprintf(t->f, "%*sprocess %u image %u", in, "", p->pid, p->image);
+			fprintf(t->f, "%*sprocess %u image %u", in, "", p->pid, proc_image(p));
+			if (p->rec)
+				fprintf(t->f, ", from %u on in full", p->image);
 			if (p->forked)
 				fprintf(t->f, ", forked from %u.%u", p->parent_pid, p->parent_image);
 			command(t, p->command ? p->command : "(command not known)");

@@ -102,6 +102,8 @@ ptrace_run *ptrace_run_open(const char *dir, void (*note)(void *, const char *),
 	run_find_parents(r);
 	for (uint32_t i = 0; i < r->nproc; i++) {
 		run_open_modules(r->proc[i]);
+		if (r->proc[i]->rec)
+			run_open_modules(r->proc[i]->rec);
 		run_open_threads(r, r->proc[i]);
 	}
 	r->sym = sym_new(r);
@@ -110,6 +112,9 @@ ptrace_run *ptrace_run_open(const char *dir, void (*note)(void *, const char *),
 
 static void close_proc(struct proc *p)
 {
+	if (p->rec)
+		close_proc(p->rec);
+	hand_free(p->hand);
 	for (uint32_t i = 0; i < p->nmod; i++) {
 		free(p->mod[i].path);
 		free(p->mod[i].lost);
@@ -169,7 +174,7 @@ uint32_t ptrace_run_processes(const ptrace_run *run, const struct ptrace_process
 		const struct proc *p = r->proc[i];
 
 		r->plist[i] = (struct ptrace_process){p->pid,
-						      p->image,
+						      proc_image(p),
 						      p->parent ? p->parent->index : UINT32_MAX,
 						      p->forked,
 						      p->first,
@@ -181,27 +186,42 @@ uint32_t ptrace_run_processes(const ptrace_run *run, const struct ptrace_process
 	return r->nproc;
 }
 
+/* from's modules, as p's */
+static uint32_t add_modules(struct ptrace_module *list, const struct proc *p, const struct proc *from)
+{
+	uint32_t n = 0;
+
+	for (uint32_t k = 0; k < from->nmod; k++) {
+		const struct run_module *m = &from->mod[k].m;
+
+		if (m->kind && (from == p || !run_module_known(p, &from->mod[k])))
+			list[n++] = (struct ptrace_module){m->bias,
+							   m->lo,
+							   m->hi,
+							   p->pid,
+							   proc_image(p),
+							   from->mod[k].map != NULL,
+							   0,
+							   from->mod[k].path};
+	}
+	return n;
+}
+
 uint32_t ptrace_run_modules(const ptrace_run *run, const struct ptrace_module **list)
 {
 	struct ptrace_run *r = (struct ptrace_run *)run;
 	uint32_t n = 0;
 
 	for (uint32_t i = 0; i < r->nproc; i++)
-		n += r->proc[i]->nmod;
+		n += r->proc[i]->nmod + (r->proc[i]->rec ? r->proc[i]->rec->nmod : 0);
 	r->mlist = xrealloc(r->mlist, n, sizeof(*r->mlist));
 	n = 0;
 	for (uint32_t i = 0; i < r->nproc; i++) {
 		const struct proc *p = r->proc[i];
 
-		for (uint32_t k = 0; k < p->nmod; k++) {
-			const struct run_module *m = &p->mod[k].m;
-
-			if (m->kind)
-				r->mlist[n++] =
-					(struct ptrace_module){m->bias, m->lo,	       m->hi,
-							       p->pid,	p->image,      p->mod[k].map != NULL,
-							       0,	p->mod[k].path};
-		}
+		n += add_modules(r->mlist + n, p, p);
+		if (p->rec)
+			n += add_modules(r->mlist + n, p, p->rec);
 	}
 	*list = r->mlist;
 	return r->nmlist = n;

@@ -206,6 +206,15 @@ void run_open_modules(struct proc *p)
 	free(path);
 }
 
+bool run_module_known(const struct proc *p, const struct modrec *m)
+{
+	for (uint32_t i = 0; i < p->nmod; i++)
+		if (p->mod[i].m.kind && p->mod[i].m.lo == m->m.lo && p->mod[i].m.hi == m->m.hi &&
+		    !strcmp(p->mod[i].path, m->path))
+			return true;
+	return false;
+}
+
 void run_replay_modules(struct proc *p, const char *run, const char *dir)
 {
 	char *path = xprintf("%s/modules.bin", dir);

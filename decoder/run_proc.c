@@ -56,8 +56,21 @@ static void add_thread(struct ptrace_run *r, struct proc *p, const char *name)
 	}
 	t = xcalloc(1, sizeof(*t));
 	t->proc = p;
-	t->pub = (struct ptrace_thread){.pid = p->pid, .tid = tid, .image = p->image, .again = again};
+	t->rec = p->rec && p->rec->start->s.tid == tid && !again ? p->rec : NULL;
+	t->pub = (struct ptrace_thread){.pid = p->pid, .tid = tid, .image = proc_image(p), .again = again};
 	r->thread[r->nthread++] = t;
+}
+
+/* the thread of the recorded image, if what it did behind that is not there */
+static void add_recorded(struct ptrace_run *r, struct proc *p)
+{
+	char name[40];
+
+	for (uint32_t i = p->first; i < r->nthread; i++)
+		if (r->thread[i]->rec)
+			return;
+	snprintf(name, sizeof(name), "thread-%u.log", p->rec->start->s.tid);
+	add_thread(r, p, name);
 }
 
 void run_open_threads(struct ptrace_run *r, struct proc *p)
@@ -70,16 +83,23 @@ void run_open_threads(struct ptrace_run *r, struct proc *p)
 		add_thread(r, p, d->d_name);
 	if (h)
 		closedir(h);
+	if (p->rec)
+		add_recorded(r, p);
 	p->nlog = r->nthread - p->first;
 	if (p->nlog)
 		qsort(r->thread + p->first, p->nlog, sizeof(*r->thread), cmp_thread);
 }
 
-char *thread_path(const struct thread *t)
+char *thread_path(const struct thread *t, const struct proc *p)
 {
 	if (!t->pub.again)
-		return xprintf("%s/thread-%u.log", t->proc->dir, t->pub.tid);
-	return xprintf("%s/thread-%u.%u.log", t->proc->dir, t->pub.tid, t->pub.again);
+		return xprintf("%s/thread-%u.log", p->dir, t->pub.tid);
+	return xprintf("%s/thread-%u.%u.log", p->dir, t->pub.tid, t->pub.again);
+}
+
+uint32_t proc_image(const struct proc *p)
+{
+	return p->rec ? p->rec->image : p->image;
 }
 
 /* proc.json's word for a stop, in the reader's words */
@@ -159,6 +179,7 @@ void proc_end(struct proc *p)
 	free(p->end);
 	p->ended = text && json_get(text, "end", end, sizeof(end));
 	p->stopped = p->ended && !strcmp(end, "stopped");
+	p->switched = p->ended && !strcmp(end, "switch");
 	p->stop = how_ended(text);
 	p->end = any_end(text, p->stop);
 	free(text);
@@ -307,6 +328,50 @@ static struct proc *image_before(const struct ptrace_run *r, const struct proc *
 	return last && goes_on(last) ? last : NULL;
 }
 
+/* p goes on with its parent, a recorded image: one process image for whoever reads the run */
+static void join_recorded(struct proc *p)
+{
+	struct proc *rec = p->parent;
+
+	p->rec = rec;
+	p->parent = rec->parent;
+	p->forked = rec->forked;
+	p->parent_pid = rec->parent_pid;
+	p->parent_image = rec->parent_image;
+	p->tsc = rec->tsc;
+	if (!p->command) {
+		p->command = rec->command;
+		rec->command = NULL;
+	}
+}
+
+static bool is_rest(const struct proc *p)
+{
+	return p->parent && !p->forked && p->parent->switched && p->parent->recorded && !p->parent->rest &&
+	       p->start;
+}
+
+/* Recorded images are taken out of the table, into those that go on with them. */
+static void join_all(struct ptrace_run *r)
+{
+	uint32_t n = 0;
+
+	for (uint32_t i = 0; i < r->nproc; i++)
+		if (is_rest(r->proc[i])) {
+			r->proc[i]->parent->rest = r->proc[i];
+			join_recorded(r->proc[i]);
+		}
+	for (uint32_t i = 0; i < r->nproc; i++) {
+		struct proc *p = r->proc[i];
+
+		while (p->parent && p->parent->rest)
+			p->parent = p->parent->rest;
+		if (!p->rest)
+			r->proc[n++] = p;
+	}
+	r->nproc = n;
+}
+
 /* Who was forked from whom, and what was exec'd by whom. Damage may make a ring of it, which is cut open. */
 void run_find_parents(struct ptrace_run *r)
 {
@@ -324,6 +389,7 @@ void run_find_parents(struct ptrace_run *r)
 			run_note(r, "%s: the process it was forked from, %u.%u, is not in the run", p->dir,
 				 p->parent_pid, p->parent_image);
 	}
+	join_all(r);
 	qsort(r->proc, r->nproc, sizeof(*r->proc), by_time);
 	for (uint32_t i = 0; i < r->nproc; i++)
 		r->proc[i]->index = i;

@@ -47,13 +47,16 @@ static int item(const char *s, int list, struct range *r)
 	return n;
 }
 
-static bool in(const struct range *r, uint32_t i, const struct ptrace_thread *t)
+/* image: as listed, or, as its directory says, the one that it goes on as */
+static bool in(const struct range *r, uint32_t i, const struct thread *th)
 {
+	const struct ptrace_thread *t = &th->pub;
+
 	switch (r->what) {
 	case NUMBERS:
 		return i >= r->lo && i <= r->hi;
 	case PID:
-		return t->pid == r->lo && (!r->image || t->image == r->hi);
+		return t->pid == r->lo && (!r->image || t->image == r->hi || th->proc->image == r->hi);
 	default:
 		return t->tid == r->lo;
 	}
@@ -77,7 +80,7 @@ static bool keep(const struct ptrace_run *r, const char *s, int list, uint32_t *
 	}
 	for (uint32_t i = 0; i < *n && ok; i++)
 		for (uint32_t j = 0; j < nrange; j++)
-			if (in(&range[j], thread[i], &r->thread[thread[i]]->pub)) {
+			if (in(&range[j], thread[i], r->thread[thread[i]])) {
 				thread[k++] = thread[i];
 				break;
 			}

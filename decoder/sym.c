@@ -55,9 +55,10 @@ void sym_free(struct sym *s)
 
 const struct modrec *sym_module(const struct proc *p, uint64_t ip)
 {
-	for (uint32_t i = p->nmod; i--;) /* the newest at an address wins */
-		if (p->mod[i].m.kind && ip >= p->mod[i].m.lo && ip < p->mod[i].m.hi)
-			return &p->mod[i];
+	for (; p; p = p->rec)
+		for (uint32_t i = p->nmod; i--;) /* the newest at an address wins */
+			if (p->mod[i].m.kind && ip >= p->mod[i].m.lo && ip < p->mod[i].m.hi)
+				return &p->mod[i];
 	return NULL;
 }
 

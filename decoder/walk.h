@@ -4,6 +4,7 @@
  *
  *   walk.c        one thread: set-up, end
  *   walk_start.c  its first instruction
+ *   walk_hand.c   what a recorded image's walk leaves to that of the image that goes on
  *   xlat.c        map ops ─▶ threaded code, a run at a time, on first execution
  *   walk_loop.c   executes it; everything rare is a call into the files below
  *   walk_mark.c   marks: where control goes when it came from unknown code
@@ -150,6 +151,9 @@ struct walker {
 	uint64_t maybe; /* if not 0, what expect is instead if the last IJMP was one that may leave */
 	bool blind; /* times may be in the stream that log_time does not know of: SEM_TSC */
 	bool execing; /* an execve is under way: if it works, the stream just ends */
+	uint64_t goes_on; /* or the next image goes on here, at this very place; 0 if not */
+	bool whole; /* start.bin's place is about to be resumed at: all memory is known, */
+	bool handed; /* and all that the walk of the image before knew */
 	uint64_t left; /* ip of the block control left from to unknown code, 0 if none */
 
 	struct proc *proc;
@@ -236,6 +240,8 @@ void sig_trim(struct walker *w);
 void sig_finish(struct walker *w);
 void sig_forget(struct walker *w); /* all that was put aside */
 int sig_enter(struct walker *w, const struct place *at, uint64_t ip); /* in the middle of a block */
+struct aside **sig_give(const struct walker *w); /* copies for another walk; to be freed, each and the array */
+void sig_handed(struct walker *w, struct aside **aside, uint32_t n, uint32_t base); /* takes them */
 
 /* walk_count.c: at the end; fixed records of ops */
 void count_finish(struct walker *w);
@@ -263,6 +269,7 @@ int frame_push(struct walker *w, struct inst *m, uint32_t op, uint32_t flags, ui
 void frame_push_opaque(struct walker *w, uint64_t slot);
 void frame_drop(struct walker *w, uint64_t rsp); /* those whose slot is below rsp */
 void frame_cut(struct walker *w, uint32_t n); /* all but the first n */
+void frame_limbo(struct walker *w, const struct frame *f); /* taken off without a return */
 int frame_return(struct walker *w, uint64_t slot); /* ret */
 int frame_switch(struct walker *w, uint64_t slot, uint64_t target); /* SEM_RETX */
 void frame_restore(struct walker *w, const struct frame *f);
@@ -273,6 +280,10 @@ int walk_start(struct walker *w, uint32_t tid);
 int walk_stack(struct walker *w, uint64_t addr,
 	       uint64_t left); /* bytes of a stack, from the stream into memory */
 int walk_callers(struct walker *w, uint64_t ip, const uint64_t *gpr); /* pushes their frames */
+
+/* walk_hand.c */
+void hand_give(struct walker *w, uint64_t rip);
+bool hand_take(struct walker *w, const struct run_start *s);
 
 /* walk_mark.c */
 int walk_mark(struct walker *w);

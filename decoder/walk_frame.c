@@ -94,7 +94,7 @@ static void limbo_grow(struct walker *w)
 	free(old);
 }
 
-static void to_limbo(struct walker *w, const struct frame *f)
+void frame_limbo(struct walker *w, const struct frame *f)
 {
 	struct frame *at;
 
@@ -115,14 +115,14 @@ void frame_drop(struct walker *w, uint64_t rsp)
 		if (f->slot == rsp - 8)
 			frame_restore(w, f); /* the call that comes back here, by another way */
 		else
-			to_limbo(w, f);
+			frame_limbo(w, f);
 	}
 }
 
 void frame_cut(struct walker *w, uint32_t n)
 {
 	while (w->nframe > n)
-		to_limbo(w, &w->frame[--w->nframe]);
+		frame_limbo(w, &w->frame[--w->nframe]);
 }
 
 /* Goes on at the return site of frame i; it and all above it are gone. */
@@ -244,7 +244,7 @@ int frame_switch(struct walker *w, uint64_t slot, uint64_t target)
 		sig_trim(w);
 	} else {
 		while (w->nframe > w->base && w->frame[w->nframe - 1].slot < slot)
-			to_limbo(w, &w->frame[--w->nframe]);
+			frame_limbo(w, &w->frame[--w->nframe]);
 		from_limbo(w, slot, &gone);
 	}
 	w->left = here(w);

@@ -108,6 +108,7 @@ static int event(struct walker *w)
 		return 1;
 	case RUN_EV_EXEC:
 		w->execing = true;
+		w->goes_on = arg;
 		return 0;
 	case RUN_EV_TIME:
 		return walk_time(w, arg);

@@ -6,6 +6,9 @@
  *                                          └─▶ RESUME ─▶ at some instruction, with new registers
  *                                          └─▶ longjmp: a RESYNC mark; what was interrupted never goes on
  *
+ * What a recorded image's handlers had interrupted is handed on (walk_hand.c); the runtime has kept nothing of it, so they
+ * end by RESUME.
+ *
  * The frames of the interrupted code stay where they are, out of sight for the handler (walker.base), whose
  * stack may be another one. A handler that was left is noticed when control is back among them; SIGRET and RESUME
  * name theirs, and end those within it. The runtime sets tcb.expect to 0 for a handler and restores it behind.
@@ -31,6 +34,7 @@ struct aside {
 	uint32_t bytes, debt; /* to be skipped when it goes on */
 	uint32_t nsaved;
 	uint8_t saved[LOG_MIN]; /* read on from these */
+	bool handed; /* from another walk: only RESUME can end it */
 };
 
 /* The block that the place is in does not go on: what it was counted for and has not done. */
@@ -267,7 +271,7 @@ int sig_return(struct walker *w, uint64_t frame)
 	struct aside *a = find(w, frame);
 	int k = 0;
 
-	if (!a)
+	if (!a || a->handed)
 		return lost(w, "the end of a signal handler that is not known (frame %#llx)",
 			    (unsigned long long)frame);
 	restore(w);
@@ -284,6 +288,33 @@ int sig_return(struct walker *w, uint64_t frame)
 	return k;
 }
 
+struct aside **sig_give(const struct walker *w)
+{
+	struct aside **to = xcalloc(w->naside, sizeof(*to));
+
+	for (uint32_t i = 0; i < w->naside; i++) {
+		struct aside *a = xcalloc(1, sizeof(*a)), *from = w->aside[i];
+
+		memcpy(a->r, from->r, sizeof(a->r));
+		a->s = from->s;
+		if (!from->at.begun && !from->handed)
+			a->s.rip = 0; /* more is to be read there than RESUME tells */
+		a->base = from->base;
+		a->nframe = from->nframe;
+		a->handed = true;
+		to[i] = a;
+	}
+	return to;
+}
+
+void sig_handed(struct walker *w, struct aside **aside, uint32_t n, uint32_t base)
+{
+	free(w->aside);
+	w->aside = aside;
+	w->naside = n;
+	w->base = base;
+}
+
 static void set_registers(struct walker *w, const struct run_resume *r)
 {
 	memcpy(w->r, r->gpr, sizeof(r->gpr));
@@ -292,9 +323,14 @@ static void set_registers(struct walker *w, const struct run_resume *r)
 	w->r[SEM_DF] = r->rflags >> 10 & 1;
 }
 
+static int translated(struct walker *w, const struct place *at)
+{
+	return !w->pc->h && xlat_run(w, w->m, at->m->code + at->m->map->block[at->block].ops);
+}
+
 int sig_enter(struct walker *w, const struct place *at, uint64_t ip)
 {
-	if (!w->pc->h && xlat_run(w, w->m, at->m->code + at->m->map->block[at->block].ops))
+	if (translated(w, at))
 		return 1;
 	cut_block(w, at, 1);
 	return block_goes_on(w, at, ip);
@@ -304,12 +340,14 @@ int sig_enter(struct walker *w, const struct place *at, uint64_t ip)
 int sig_resume(struct walker *w, uint64_t size)
 {
 	struct place at = {.begun = true};
+	bool whole = w->whole, handed = w->handed, told = handed;
 	struct run_resume r;
 	struct aside *a;
 	struct live live;
 	uint64_t was = 0;
 	char buf[200];
 
+	w->whole = w->handed = false;
 	if (!need(w, sizeof(r)))
 		return log_ended(w);
 	memcpy(&r, w->p, sizeof(r));
@@ -319,7 +357,8 @@ int sig_resume(struct walker *w, uint64_t size)
 	a = r.frame ? find(w, r.frame) : NULL;
 	if (a) {
 		restore(w);
-		was = a->at.begun ? a->s.rip : 0;
+		was = a->at.begun || a->handed ? a->s.rip : 0;
+		told = a->handed && a->s.gpr[SEM_RSP] == r.gpr[SEM_RSP];
 		if (a->at.begun)
 			cut_block(w, &a->at, -1);
 		free(a);
@@ -328,8 +367,11 @@ int sig_resume(struct walker *w, uint64_t size)
 	}
 	w->left = w->rep_done = 0;
 	w->debt = 0;
-	frame_drop(w, r.gpr[SEM_RSP]);
-	if (r.stack_size && (walk_stack(w, r.stack, r.stack_size) || walk_callers(w, r.rip + 1, r.gpr)))
+	if (!handed)
+		frame_drop(w, r.gpr[SEM_RSP]);
+	if (r.stack_size && walk_stack(w, r.stack, r.stack_size))
+		return 1;
+	if (r.stack_size && !told && walk_callers(w, r.rip + 1, r.gpr))
 		return 1;
 	set_registers(w, &r);
 	at.m = mod_at(w, r.rip);
@@ -338,10 +380,12 @@ int sig_resume(struct walker *w, uint64_t size)
 		return 0;
 	at.op = map_insn_op(at.m->map, &at.m->map->block[at.block], at.insn);
 	walk_live(at.m->map, at.op, &live);
-	if ((live.lanes || (live.memory && !r.stack_size)) && r.rip != was)
+	if ((live.lanes || (live.memory && !r.stack_size && !whole)) && !handed && r.rip != was)
 		return lost(w, "control went on at %s, where more than the general registers matters",
 			    place(w, r.rip, buf, sizeof(buf)));
 	w->m = at.m;
 	w->pc = at.m->code + at.op;
+	if (handed && at.m->map->op[at.op].op == SEM_SYSCALL)
+		return translated(w, &at); /* the image before has come to it, and counted it */
 	return sig_enter(w, &at, r.rip);
 }

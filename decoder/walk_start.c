@@ -3,7 +3,8 @@
  * walk_start.c - the first instruction of a thread
  *
  *   first thread of an image   start.bin: registers and memory. The instruction is a return address inside
- *                              ld.so, after the call of the runtime's constructor
+ *                              ld.so, after the call of the runtime's constructor. Of one that goes on with a
+ *                              recorded image: any, where RUN_EV_RESUME says; its callers are handed on (walk_hand.c)
  *   any other                  RUN_EV_START: registers, and the stack of a forked process. The instruction
  *                              is the one behind the system call that made the thread
  *   neither                    begins at a mark
@@ -98,6 +99,17 @@ static int first_callers(struct walker *w, uint64_t ip, const uint64_t *gpr)
 	return k;
 }
 
+/* the event that p is at; 0 if that is none */
+static uint32_t first_event(struct walker *w)
+{
+	uint32_t mark;
+
+	if (!need(w, sizeof(mark)))
+		return 0;
+	memcpy(&mark, w->p, sizeof(mark));
+	return RUN_MARK_KIND(mark) == RUN_MARK_EVENT ? mark >> RUN_MARK_ID_SHIFT : 0;
+}
+
 static int start_image(struct walker *w, const struct run_start *s)
 {
 	const struct map_leader *l;
@@ -105,11 +117,14 @@ static int start_image(struct walker *w, const struct run_start *s)
 	uint32_t check;
 
 	walk_time(w, s->tsc);
+	w->whole = first_event(w) == RUN_EV_RESUME;
+	w->handed = hand_take(w, s);
 	start_registers(w, s->gpr, s->rflags, s->fsbase, s->gsbase);
-	if (first_callers(w, s->rip, s->gpr))
+	if (!w->handed && first_callers(w, s->rip, s->gpr))
 		return 1;
+	w->handed &= w->whole;
 	l = mod_leader(w, s->rip, &m);
-	if (!l || !(l->flags & MAP_LEADER_RETURN))
+	if (w->whole || !l || !(l->flags & MAP_LEADER_RETURN))
 		return walk_mark(w);
 	w->m = m;
 	w->pc = m->code + l->ops;
@@ -173,13 +188,10 @@ static int start_thread(struct walker *w)
 int walk_start(struct walker *w, uint32_t tid)
 {
 	const struct start *s = w->proc->start;
-	uint32_t mark = 0;
 
 	if (mod_start(w))
 		return 1;
 	if (s && s->s.tid == tid)
 		return start_image(w, &s->s);
-	if (need(w, sizeof(mark)))
-		memcpy(&mark, w->p, sizeof(mark));
-	return mark == (RUN_MARK_EVENT | RUN_EV_START << RUN_MARK_ID_SHIFT) ? start_thread(w) : walk_mark(w);
+	return first_event(w) == RUN_EV_START ? start_thread(w) : walk_mark(w);
 }

@@ -20,7 +20,7 @@
 
 #include <stdint.h>
 
-#define RUN_VERSION 11
+#define RUN_VERSION 12
 
 /* ---- stream: marks -------------------------------------------------------------------
  *
@@ -54,7 +54,9 @@ enum run_event {
 	RUN_EV_EXIT = 2, /* exit_group(argument): end of the stream */
 	RUN_EV_STOP = 3, /* clean stop; argument = enum run_stop; end of the stream. For a stop by a
 	                       signal the interrupted position is in proc.json / struct run_stop_state */
-	RUN_EV_EXEC = 4, /* execve about to be tried */
+	RUN_EV_EXEC =
+		4, /* execve about to be tried. Argument != 0: the end of a replay, whose process goes on as
+	                       its next image at that address: the system call that is due, or behind it */
 	RUN_EV_UNEXPECTED = 5, /* int3 hit: argument = run-time address that was entered */
 	RUN_EV_START = 6, /* first in the stream of every thread but the first of an exec'd image; argument =
 	                       bytes that follow: struct run_thread_start and stack_size bytes of stack */

@@ -119,12 +119,12 @@ void rt_replay_mask(uint64_t *mask)
 
 /* ---- calls ---- */
 
-/* The image ends here; another one has what follows, if anything. */
-static void __attribute__((noreturn)) over(struct rt_tcb *t)
+/* The image ends here; another one has what follows, if anything: at rip, if that is not 0, and this very place. */
+static void __attribute__((noreturn)) over(struct rt_tcb *t, uint64_t rip)
 {
 	struct ring_head *h = rt.ring;
 
-	rt_event(t, RUN_EV_EXEC, 0);
+	rt_event(t, RUN_EV_EXEC, rip);
 	rt_thread_end(t);
 	__atomic_store_n(&rt_proc(t)->state, RING_EXEC, __ATOMIC_RELEASE);
 	rt_ring_kick();
@@ -158,7 +158,7 @@ static const struct rec_head *last(struct rt_tcb *t, const struct rec_end *e)
 		return NULL;
 	if (e->why == REC_EXEC && peek() && peek()->kind == REC_CALL)
 		return next();
-	over(t);
+	over(t, e->why == REC_SWITCH && e->value != REC_SOMEWHERE ? e->rip : 0);
 }
 
 /* How many arguments a system call has, at least: what is in the other registers is not its business, and may
@@ -208,7 +208,7 @@ int rt_replay_before(struct rt_tcb *t)
 		if (now->arg[i] != arg[i])
 			differs(what[i], t->t.target, arg[i], now->arg[i]);
 	if (last_call())
-		over(t);
+		over(t, 0);
 	return -1;
 }
 

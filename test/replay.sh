@@ -74,7 +74,7 @@ recorded_quietly() { # PROGRAM ARGS...
 
 recorded() { # PROGRAM ARGS...
 	recorded_quietly "$@" || return
-	[ $exact -eq 0 ] && return
+	[ $exact -eq 0 ] && ! grep -q 'no unwind table tells' "$tmp/decode.err" && return
 	bad "$*" "$(tail -1 "$tmp/verify") $(grep -v analysing "$tmp/decode.err" | head -3 | tr '\n' ' ')"
 	return 1
 }
@@ -178,6 +178,11 @@ verified python3 -S -c 'import subprocess; print(subprocess.run(["/bin/echo", "c
 for p in dlopen fault_loop sig_longjmp sig_flags sig_frame sig_nested fork_exec proc_vfork thr_join; do
 	verified "$progs/$p"
 done
+same "$progs/proc_fork_frames" 2 # without the one that makes a thread, whose trace is not the same each time
+verified "$progs/proc_fork_frames"
+for p in proc_fork_throw stk_fork_context; do
+	same "$progs/$p"
+done
 for p in several returns dropped; do
 	same "$prog" $p
 done
@@ -201,6 +206,28 @@ goes_on() { # WORDS PROGRAM ARGS...
 goes_on 'it makes a thread' "$progs/thr_tsd"
 goes_on 'it gives up rights' bash -c 'ulimit -n 100; ulimit -n'
 goes_on 'it loaded a module' "$progs/ldr_textrel"
+
+# one thread, of two images: listed once, chosen by either's number, in order; what of it is not there costs that part
+run replay xx "$progs/proc_fork_throw"
+pid=$(ls "$tmp/replay.run" | sed -n 's/^proc-\([0-9]*\)\.1$/\1/p')
+decode --list "$tmp/replay.run" > "$tmp/list"
+for image in 0 1; do
+	decode -f text --pid="$pid.$image" -o "$tmp/image.$image" "$tmp/replay.run"
+done
+if [ "$(grep -c "^process $pid image 0, from 1 on in full" "$tmp/list")" = 1 ] && grep -c "tid $pid " "$tmp/list" | grep -qx 1 &&
+	cmp "$tmp/image.0" "$tmp/image.1" && [ -s "$tmp/image.0" ]; then
+	ok
+else
+	bad once "$(head -5 "$tmp/list" | tr '\n' ' ')"
+fi
+: > "$(echo "$tmp"/replay.run/proc-*.0/thread-*.log)"
+decode -f text --pid="$pid" -o "$tmp/rest" "$tmp/replay.run"
+s=$?
+if [ $s = 1 ] && [ -s "$tmp/rest" ] && tail -c "$(stat -c %s "$tmp/rest")" "$tmp/image.0" | cmp - "$tmp/rest"; then
+	ok
+else
+	bad rest "status $s $(wc -l "$tmp/rest" "$tmp/image.0" | tr '\n' ' ') $(head -2 "$tmp/decode.err")"
+fi
 
 # ---- how a program ends ----
 

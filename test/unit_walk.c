@@ -259,12 +259,21 @@ static const struct run_module module[3] = {
 	{.kind = 1, .bias = BIAS2, .lo = BIAS2, .hi = BIAS2 + 0x10000, .site_base = 200},
 };
 
+static uint64_t start_rsp = RSP0;
+static struct hand *handed; /* what the last walk has left; the next one takes it */
+
 static enum walk_end go_from(uint32_t start_vaddr, bool blocks_too)
 {
+	struct proc before = {.hand = handed};
 	struct modrec mod[3] = {{.m = module[0]}, {.m = module[1]}, {.m = module[2]}};
 	struct start start = {.s = {.tid = 7, .rip = BIAS + start_vaddr, .xcr0 = 7}};
 	struct proc first = {.pid = 7, .start = &start};
-	struct proc p = {.pid = 7, .mod = mod, .nmod = nmod, .parent = &first, .nlog = tid == 7 ? 1 : 2};
+	struct proc p = {.pid = 7,
+			 .mod = mod,
+			 .nmod = nmod,
+			 .parent = &first,
+			 .nlog = tid == 7 ? 1 : 2,
+			 .rec = handed ? &before : NULL};
 	struct walk_opts o = {.blocks = blocks_too, .counts = true, .memory = memory};
 	uint8_t *keep;
 	struct log *log = log_mem(stream, nstream, cuts, ncut, true);
@@ -276,7 +285,7 @@ static enum walk_end go_from(uint32_t start_vaddr, bool blocks_too)
 		log_limit(log, stop->lp_pos, stop->bytes);
 	}
 	p.start = tid == 7 ? &start : NULL;
-	start.s.gpr[SEM_RSP] = RSP0;
+	start.s.gpr[SEM_RSP] = start_rsp;
 	start.s.gpr[SEM_RBX] = 0xb;
 	start.s.xsave_comp[0][2] = 256;
 	start.s.xsave_comp[1][2] = 576;
@@ -288,6 +297,8 @@ static enum walk_end go_from(uint32_t start_vaddr, bool blocks_too)
 	end = walk_thread(&p, log, NULL, tid, 0, &o, collect, NULL, &st, &res);
 	if (end != WALK_CANCELLED)
 		check_counts();
+	hand_free(before.hand);
+	handed = p.hand;
 	log_close(log);
 	free(mod[0].map->by_ops);
 	free(mod[0].map->by_vaddr);
@@ -1081,6 +1092,73 @@ static void test_resume(void)
 	}
 }
 
+/*   1000  call 1100    1005  R (rbx,1), R (xmm lane,2)
+ *   1100  rbx = 0xcc    1101  syscall    1103  R (rax,4); ret
+ * The replay of a recording ends before the system call; another image goes on with it. No table tells rbx. */
+static void hand_map(void)
+{
+	uint32_t to;
+
+	reset();
+	leader(0x1000, 0, MAP_LEADER_RETURN);
+	block(0x1000, 0, 2);
+	op(SEM_IMM, 8, SEM_V(1, 0), SEM_NONE, SEM_NONE, 0x1a0);
+	adjust(-8);
+	to = op(SEM_CALL, 0, 0, SEM_NONE, 0, 0);
+	leader(0x1005, nop, MAP_LEADER_RETURN);
+	ops[to].imm = SEM_TARGETS(nop + 4, nop);
+	block(0x1005, 0, 2);
+	rec(0x1005, PTRACE_R, 1, SEM_RBX, 0);
+	rec(0x1005, PTRACE_R, 2, SEM_V(1, 0), 0);
+	op(SEM_SYSCALL, 0, SEM_NONE, SEM_NONE, SEM_NONE, SEM_TARGETS(0, NONE32));
+	block(0x1100, 1, 2);
+	insn();
+	op(SEM_IMM, 8, SEM_RBX, SEM_NONE, SEM_NONE, 0xcc);
+	insn();
+	op(SEM_SYSCALL, 0, SEM_NONE, SEM_NONE, SEM_NONE, SEM_TARGETS(0, nop + 1));
+	leader(0x1103, nop, 0);
+	block(0x1103, 1, 2);
+	rec(0x1103, PTRACE_R, 4, SEM_RAX, 0);
+	ret_ops(0x1103);
+}
+
+static void test_hand(void)
+{
+	struct ptrace_rec want[] = {REC(0x1103, 0xa0, 4, R), REC(0x1103, RSP0 - 8, 8, R),
+				    REC(0x1005, 0xb, 1, R), REC(0x1005, 0x1a0, 2, R)};
+	struct run_resume r = {.rip = BIAS + 0x1101, .rflags = 0x202};
+
+	for (int other = 0; other < 2; other++) { /* 1: the replay ended elsewhere */
+		uint64_t n;
+
+		hand_map();
+		put_event(RUN_EV_EXEC, BIAS + (other ? 0x1103 : 0x1101));
+		start_rsp = RSP0;
+		expect("a replay that ends", go(), WALK_EXIT, want, 0);
+		check(res.exec && handed && st.instructions == 4, "what it has left");
+		n = st.instructions;
+		hand_map();
+		r.gpr[SEM_RBX] = 0xcc;
+		r.gpr[SEM_RSP] = start_rsp = RSP0 - 8;
+		put_event(RUN_EV_RESUME, sizeof(r));
+		put(&r, sizeof(r));
+		put_mark(RUN_MARK_SYSCALL, 39);
+		put64(0xa0);
+		put_event(RUN_EV_EXIT, 0);
+		if (other) {
+			expect("callers that are not at hand", go_from(0x1101, false), WALK_LOST, want, 2);
+			continue;
+		}
+		expect("callers from the image before", go_from(0x1101, false), WALK_EXIT, want, 4);
+		check(n + st.instructions == 4 + 2 + 2, "the system call is counted once");
+	}
+	hand_map();
+	put_event(RUN_EV_EXEC, 0);
+	start_rsp = RSP0;
+	expect("an exec", go(), WALK_EXIT, want, 0);
+	check(res.exec && !handed, "leaves nothing");
+}
+
 /* entered where the map has no entry: untraced code jumps into the middle of a block */
 static void test_unexpected(void)
 {
@@ -1542,6 +1620,7 @@ int main(void)
 	test_nested();
 	test_handler_left();
 	test_resume();
+	test_hand();
 	test_unexpected();
 	test_part();
 	test_part_count();

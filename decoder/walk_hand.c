@@ -1,0 +1,145 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * walk_hand.c - from a recorded image to the one that goes on with it, recorded in full (preload/rt_switch.c)
+ *
+ *   replay of image N … EXEC, argument rip │ image N+1: start.bin at rip, RESUME …
+ *                                          │
+ *   frames, limbo, handlers, registers ────┴──▶ the same
+ *
+ * Both are at the same instruction of the same program: what the first walk knows of its callers is so, whatever an unwind
+ * table would say. Memory is not handed on, start.bin has it all. Modules may have other copies, and other maps
+ * (Intel PT), so that a frame goes by its return address then.
+ */
+#include <stdlib.h>
+#include <string.h>
+#include "walk.h"
+
+struct hand_frame {
+	struct frame f; /* its pc and m are the first walk's */
+	const struct map *map; /* NULL: opaque */
+	uint64_t bias, ret; /* where it returns to; opaque: 0, or what is on the stack when no map has that */
+	uint32_t op;
+};
+
+struct hand {
+	uint64_t rip, start_top;
+	uint64_t r[WALK_NREGS];
+	struct hand_frame *frame;
+	uint32_t nframe, nlimbo; /* those of limbo are behind */
+	uint32_t naside, base;
+	struct aside **aside;
+};
+
+static void give(struct walker *w, const struct frame *f, struct hand_frame *h)
+{
+	const struct map_leader *l;
+	uint32_t block;
+
+	memset(h, 0, sizeof(*h));
+	h->f = *f;
+	h->op = NONE32;
+	if (f->flags & FR_OPAQUE) {
+		if (mem_load(w->mem, f->slot, 8, &h->ret) && mod_at(w, h->ret))
+			h->ret = 0;
+		return;
+	}
+	h->map = f->m->map;
+	h->bias = f->m->bias;
+	if (!f->pc || f->pc - f->m->code >= f->m->map->nop)
+		return; /* a call that does not come back */
+	h->op = f->pc - f->m->code;
+	l = map_leader_of(f->m->map, h->op);
+	block = l ? NONE32 : map_block_of(f->m->map, h->op);
+	if (l || block != NONE32)
+		h->ret = h->bias + (l ? l->vaddr : f->m->map->block[block].vaddr);
+}
+
+/* hand_give - the walk has come to where the next image goes on, at rip */
+void hand_give(struct walker *w, uint64_t rip)
+{
+	struct hand *h = xcalloc(1, sizeof(*h));
+
+	hand_free(w->proc->hand);
+	w->proc->hand = h;
+	h->rip = rip;
+	h->start_top = w->start_top;
+	memcpy(h->r, w->r, sizeof(h->r));
+	h->frame = xcalloc(w->nframe + w->nlimbo, sizeof(*h->frame));
+	for (uint32_t i = 0; i < w->nframe; i++)
+		give(w, &w->frame[i], &h->frame[h->nframe++]);
+	for (uint32_t i = 0; i < w->limbocap; i++)
+		if (w->limbo[i].slot && !(w->limbo[i].flags & FR_DEAD))
+			give(w, &w->limbo[i], &h->frame[h->nframe + h->nlimbo++]);
+	h->base = w->base;
+	h->naside = w->naside;
+	h->aside = sig_give(w);
+}
+
+void hand_free(struct hand *h)
+{
+	if (!h)
+		return;
+	for (uint32_t i = 0; i < h->naside; i++)
+		free(h->aside[i]);
+	free(h->aside);
+	free(h->frame);
+	free(h);
+}
+
+/* false: what was opaque is not now, and nothing is known of its registers */
+static bool take(struct walker *w, const struct hand_frame *h, struct frame *f)
+{
+	const struct map_leader *l;
+	struct inst *m = h->map ? mod_at(w, h->ret) : NULL;
+
+	*f = h->f;
+	f->m = NULL;
+	f->pc = NULL;
+	if (!h->map) {
+		l = h->ret ? mod_leader(w, h->ret, &m) : NULL;
+		return !l || !(l->flags & MAP_LEADER_RETURN);
+	}
+	f->flags = FR_OPAQUE;
+	if (h->op != NONE32 && m && m->map == h->map && m->bias == h->bias) {
+		f->m = m;
+		f->pc = m->code + h->op;
+		f->flags = h->f.flags;
+		return true;
+	}
+	l = h->ret ? mod_leader(w, h->ret, &m) : NULL;
+	if (l && (l->flags & MAP_LEADER_RETURN)) {
+		f->m = m;
+		f->pc = m->code + l->ops;
+		f->flags = leader_flags(m, l, &f->check);
+	}
+	return true;
+}
+
+/* hand_take - the callers of s, as the image before has left them; false: it has not */
+bool hand_take(struct walker *w, const struct run_start *s)
+{
+	struct hand *h = w->proc->rec ? w->proc->rec->hand : NULL;
+
+	if (!h || h->rip != s->rip || h->r[SEM_RSP] != s->gpr[SEM_RSP])
+		return false;
+	w->frame = xrealloc(w->frame, h->nframe + 1024, sizeof(*w->frame));
+	w->capframe = h->nframe + 1024;
+	for (uint32_t i = 0; i < h->nframe + h->nlimbo; i++) {
+		struct frame f;
+
+		if (!take(w, &h->frame[i], &f)) {
+			w->nframe = 0;
+			return false;
+		}
+		if (i < h->nframe)
+			w->frame[w->nframe++] = f;
+		else
+			frame_limbo(w, &f);
+	}
+	memcpy(w->r + SEM_NGPR, h->r + SEM_NGPR, sizeof(h->r) - SEM_NGPR * sizeof(*h->r));
+	w->start_top = h->start_top;
+	sig_handed(w, h->aside, h->naside, h->base);
+	h->aside = NULL;
+	h->naside = 0;
+	return true;
+}
