@@ -217,7 +217,8 @@ struct proc {
 	bool recorded; /* its trace comes from a replay: start.s.replay */
 	struct proc *rec; /* the recorded image that this one goes on from, in full; it is in no table, */
 	struct proc *rest; /* and this is its */
-	struct hand *hand; /* what the walk of a recorded image leaves to that of the next (walk_hand.c) */
+	struct hand
+		*hand; /* what the walk before has left to that of its first thread (walk_hand.c); or NULL */
 	struct replay *replay; /* while it is decoded */
 	bool ended; /* proc.json knows how it ended */
 	bool stopped; /* tracing did, cleanly, before the process */
@@ -227,7 +228,8 @@ struct proc {
 	bool async; /* stopped between marks (stop.bin): the stream is good up to lp_pos */
 	struct run_stop_state stop_at; /* if async */
 };
-uint32_t proc_image(const struct proc *p); /* what it is listed as: the first of the two, where it has a rec */
+uint32_t
+proc_image(const struct proc *p); /* what it is listed as: the first of the two, where it has a rec */
 void proc_end(struct proc *p); /* reads `ended`, `stop` and `end` */
 void proc_settle(
 	struct proc *p); /* the same, when its log is done with; waits for ptrace-collect to say so */

@@ -168,6 +168,8 @@ int decode_part(struct ptrace_run *r, uint32_t i, struct proc *p, const struct w
 	walk_thread(p, log, flow, t->pub.tid, i, o, fn, ctx, &one, res);
 	if (flow)
 		flow->ops->close(flow);
+	hand_free(p->hand);
+	p->hand = NULL;
 	if (res->end == WALK_LOG_ENDS || !p->ended) /* known for good when all of the log is there */
 		proc_settle(p);
 	if (res->end == WALK_LOG_ENDS && with_process(p, log)) {
@@ -229,8 +231,6 @@ int decode_thread(struct ptrace_run *r, uint32_t i, const struct walk_opts *o, w
 		return rc;
 	first = *res;
 	k = decode_part(r, i, t->proc, o, fn, ctx, st, res);
-	hand_free(t->rec->hand);
-	t->rec->hand = NULL;
 	if (rc && !k)
 		memcpy(res->why, first.why, sizeof(res->why));
 	add_result(res, &first);

@@ -4,7 +4,7 @@
  *
  *   walk.c        one thread: set-up, end
  *   walk_start.c  its first instruction
- *   walk_hand.c   what a recorded image's walk leaves to that of the image that goes on
+ *   walk_hand.c   what a walk leaves to that of an image that goes on with it, or is forked
  *   xlat.c        map ops ─▶ threaded code, a run at a time, on first execution
  *   walk_loop.c   executes it; everything rare is a call into the files below
  *   walk_mark.c   marks: where control goes when it came from unknown code
@@ -282,8 +282,9 @@ int walk_stack(struct walker *w, uint64_t addr,
 int walk_callers(struct walker *w, uint64_t ip, const uint64_t *gpr); /* pushes their frames */
 
 /* walk_hand.c */
-void hand_give(struct walker *w, uint64_t rip);
-bool hand_take(struct walker *w, const struct run_start *s);
+void hand_give(struct walker *w, struct proc *to, uint64_t rip);
+void hand_child(struct walker *w, uint64_t pid, uint64_t rip);
+bool hand_take(struct walker *w, uint64_t rip, uint64_t rsp);
 
 /* walk_mark.c */
 int walk_mark(struct walker *w);

@@ -1,14 +1,16 @@
 /* SPDX-License-Identifier: MIT
  *
- * walk_hand.c - from a recorded image to the one that goes on with it, recorded in full (preload/rt_switch.c)
+ * walk_hand.c - from one walk to another that begins where it is: a recorded image goes on in full (preload/rt_switch.c);
+ * a process is forked
  *
  *   replay of image N … EXEC, argument rip │ image N+1: start.bin at rip, RESUME …
+ *   a system call that makes a process     │ the child: START at rip …
  *                                          │
  *   frames, limbo, handlers, registers ────┴──▶ the same
  *
  * Both are at the same instruction of the same program: what the first walk knows of its callers is so, whatever an unwind
- * table would say. Memory is not handed on, start.bin has it all. Modules may have other copies, and other maps
- * (Intel PT), so that a frame goes by its return address then.
+ * table would say. Memory is not handed on: start.bin has it all, and a forked process what START brings. Modules may have
+ * other copies, and other maps (Intel PT), so that a frame goes by its return address then.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -54,13 +56,13 @@ static void give(struct walker *w, const struct frame *f, struct hand_frame *h)
 		h->ret = h->bias + (l ? l->vaddr : f->m->map->block[block].vaddr);
 }
 
-/* hand_give - the walk has come to where the next image goes on, at rip */
-void hand_give(struct walker *w, uint64_t rip)
+/* hand_give - the walk has come to where another image begins, at rip */
+void hand_give(struct walker *w, struct proc *to, uint64_t rip)
 {
 	struct hand *h = xcalloc(1, sizeof(*h));
 
-	hand_free(w->proc->hand);
-	w->proc->hand = h;
+	hand_free(to->hand);
+	to->hand = h;
 	h->rip = rip;
 	h->start_top = w->start_top;
 	memcpy(h->r, w->r, sizeof(h->r));
@@ -73,6 +75,23 @@ void hand_give(struct walker *w, uint64_t rip)
 	h->base = w->base;
 	h->naside = w->naside;
 	h->aside = sig_give(w);
+}
+
+/* hand_child - a system call has made process pid, which begins at rip. In a pid namespace of its own it has another id, and
+ * is not found */
+void hand_child(struct walker *w, uint64_t pid, uint64_t rip)
+{
+	const struct ptrace_run *r = w->proc->run;
+	struct proc *to = NULL;
+
+	for (uint32_t i = 0; r && i < r->nproc; i++) {
+		struct proc *p = r->proc[i];
+
+		if (p->pid == pid && p->forked && p->parent == w->proc && (!to || (to->hand && !p->hand)))
+			to = p; /* ids may be used again: the next in time */
+	}
+	if (to)
+		hand_give(w, to, rip);
 }
 
 void hand_free(struct hand *h)
@@ -115,12 +134,12 @@ static bool take(struct walker *w, const struct hand_frame *h, struct frame *f)
 	return true;
 }
 
-/* hand_take - the callers of s, as the image before has left them; false: it has not */
-bool hand_take(struct walker *w, const struct run_start *s)
+/* hand_take - the callers of code at rip, as the walk before has left them; false: it has not */
+bool hand_take(struct walker *w, uint64_t rip, uint64_t rsp)
 {
-	struct hand *h = w->proc->rec ? w->proc->rec->hand : NULL;
+	struct hand *h = w->proc->hand;
 
-	if (!h || h->rip != s->rip || h->r[SEM_RSP] != s->gpr[SEM_RSP])
+	if (!h || h->rip != rip || h->r[SEM_RSP] != rsp)
 		return false;
 	w->frame = xrealloc(w->frame, h->nframe + 1024, sizeof(*w->frame));
 	w->capframe = h->nframe + 1024;

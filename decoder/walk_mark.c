@@ -17,6 +17,7 @@
  */
 #include <stdlib.h>
 #include <string.h>
+#include <sys/syscall.h>
 #include "walk.h"
 
 static uint32_t rd32(const uint8_t *p)
@@ -278,11 +279,16 @@ static bool is_signal(struct walker *w)
 	return true;
 }
 
+static bool makes_process(uint32_t nr)
+{
+	return nr == SYS_clone || nr == SYS_clone3 || nr == SYS_fork || nr == SYS_vfork;
+}
+
 int walk_syscall(struct walker *w)
 {
 	const struct xop *pc = w->pc;
 	struct inst *m = w->m;
-	uint32_t next = SEM_NEXT(pc->imm);
+	uint32_t next = SEM_NEXT(pc->imm), nr;
 	const struct map_leader *l;
 
 	for (;;) {
@@ -303,6 +309,7 @@ int walk_syscall(struct walker *w)
 	if (!need(w, 12))
 		return log_ended(w);
 	w->execing = false;
+	nr = rd32(w->p) >> RUN_MARK_ID_SHIFT;
 	w->r[SEM_RAX] = rd64(w->p + 4);
 	w->p += 12;
 	w->r[SEM_R11] = w->r[SEM_FC] | w->r[SEM_FR] | w->r[SEM_DF] << 10 | 0x202;
@@ -312,6 +319,8 @@ int walk_syscall(struct walker *w)
 	l = map_leader_of(m->map, next);
 	w->r[SEM_RCX] = l ? m->bias + l->vaddr : 0;
 	w->pc = m->code + next;
+	if (makes_process(nr) && (int64_t)w->r[SEM_RAX] > 0 && l)
+		hand_child(w, w->r[SEM_RAX], w->r[SEM_RCX]);
 	return 0;
 }
 

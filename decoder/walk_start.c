@@ -4,12 +4,13 @@
  *
  *   first thread of an image   start.bin: registers and memory. The instruction is a return address inside
  *                              ld.so, after the call of the runtime's constructor. Of one that goes on with a
- *                              recorded image: any, where RUN_EV_RESUME says; its callers are handed on (walk_hand.c)
+ *                              recorded image: any, where RUN_EV_RESUME says
  *   any other                  RUN_EV_START: registers, and the stack of a forked process. The instruction
  *                              is the one behind the system call that made the thread
  *   neither                    begins at a mark
  *
- * Callers that are on the stack already are unwound (cfi.c) and become ordinary frames.
+ * Callers that are on the stack already are those that the walk before has left (walk_hand.c). Without one they are
+ * unwound (cfi.c), and become ordinary frames.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -118,7 +119,7 @@ static int start_image(struct walker *w, const struct run_start *s)
 
 	walk_time(w, s->tsc);
 	w->whole = first_event(w) == RUN_EV_RESUME;
-	w->handed = hand_take(w, s);
+	w->handed = hand_take(w, s->rip, s->gpr[SEM_RSP]);
 	start_registers(w, s->gpr, s->rflags, s->fsbase, s->gsbase);
 	if (!w->handed && first_callers(w, s->rip, s->gpr))
 		return 1;
@@ -156,6 +157,7 @@ static int start_thread(struct walker *w)
 	const struct map_leader *l;
 	struct inst *m;
 	uint64_t size;
+	bool handed;
 
 	if (!need(w, 12 + sizeof(s)))
 		return log_ended(w);
@@ -174,9 +176,10 @@ static int start_thread(struct walker *w)
 		if (mod_apply(w, i))
 			return 1;
 	walk_time(w, s.tsc);
+	handed = s.stack_size && hand_take(w, s.rip, s.gpr[SEM_RSP]);
 	start_registers(w, s.gpr, s.rflags, s.fsbase, s.gsbase);
 	l = mod_leader(w, s.rip, &m);
-	if (s.stack_size && first_callers(w, s.rip, s.gpr))
+	if (s.stack_size && !handed && first_callers(w, s.rip, s.gpr))
 		return 1;
 	if (!l || m->map->op[l->ops].op != SEM_BLOCK)
 		return walk_mark(w); /* the system call was not made by relocated code */

@@ -220,7 +220,7 @@ if [ "$(grep -c "^process $pid image 0, from 1 on in full" "$tmp/list")" = 1 ] &
 else
 	bad once "$(head -5 "$tmp/list" | tr '\n' ' ')"
 fi
-: > "$(echo "$tmp"/replay.run/proc-*.0/thread-*.log)"
+: > "$(echo "$tmp/replay.run/proc-$pid.0"/thread-*.log)"
 decode -f text --pid="$pid" -o "$tmp/rest" "$tmp/replay.run"
 s=$?
 if [ $s = 1 ] && [ -s "$tmp/rest" ] && tail -c "$(stat -c %s "$tmp/rest")" "$tmp/image.0" | cmp - "$tmp/rest"; then
@@ -282,7 +282,7 @@ check() { # NAME STATUS TEXT: of a decode
 run replay xx sh -c '/bin/true; exit 0'
 decode --merge=time -s -f text -o "$tmp/merged" "$tmp/replay.run"
 decode --list "$tmp/replay.run" > "$tmp/list"
-true=$(sed -n '/\/true/,$s/.*thread \([0-9]*\):.*/\1/p' "$tmp/list" | head -1)
+true=$(sed -n '/: \/bin\/true: /,$s/.*thread \([0-9]*\):.*/\1/p' "$tmp/list" | head -1)
 if [ -n "$true" ] && grep -q "^$true " "$tmp/merged" && [ "$(tail -1 "$tmp/merged" | cut -d' ' -f1)" != "$true" ]; then
 	ok
 else

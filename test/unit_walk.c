@@ -264,7 +264,7 @@ static struct hand *handed; /* what the last walk has left; the next one takes i
 
 static enum walk_end go_from(uint32_t start_vaddr, bool blocks_too)
 {
-	struct proc before = {.hand = handed};
+	struct proc after = {0};
 	struct modrec mod[3] = {{.m = module[0]}, {.m = module[1]}, {.m = module[2]}};
 	struct start start = {.s = {.tid = 7, .rip = BIAS + start_vaddr, .xcr0 = 7}};
 	struct proc first = {.pid = 7, .start = &start};
@@ -273,7 +273,8 @@ static enum walk_end go_from(uint32_t start_vaddr, bool blocks_too)
 			 .nmod = nmod,
 			 .parent = &first,
 			 .nlog = tid == 7 ? 1 : 2,
-			 .rec = handed ? &before : NULL};
+			 .hand = handed,
+			 .rest = &after};
 	struct walk_opts o = {.blocks = blocks_too, .counts = true, .memory = memory};
 	uint8_t *keep;
 	struct log *log = log_mem(stream, nstream, cuts, ncut, true);
@@ -297,8 +298,8 @@ static enum walk_end go_from(uint32_t start_vaddr, bool blocks_too)
 	end = walk_thread(&p, log, NULL, tid, 0, &o, collect, NULL, &st, &res);
 	if (end != WALK_CANCELLED)
 		check_counts();
-	hand_free(before.hand);
-	handed = p.hand;
+	hand_free(p.hand);
+	handed = after.hand;
 	log_close(log);
 	free(mod[0].map->by_ops);
 	free(mod[0].map->by_vaddr);
