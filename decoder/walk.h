@@ -240,7 +240,8 @@ void sig_trim(struct walker *w);
 void sig_finish(struct walker *w);
 void sig_forget(struct walker *w); /* all that was put aside */
 int sig_enter(struct walker *w, const struct place *at, uint64_t ip); /* in the middle of a block */
-struct aside **sig_give(const struct walker *w); /* copies for another walk; to be freed, each and the array */
+struct aside **
+sig_give(const struct walker *w); /* copies for another walk; to be freed, each and the array */
 void sig_handed(struct walker *w, struct aside **aside, uint32_t n, uint32_t base); /* takes them */
 
 /* walk_count.c: at the end; fixed records of ops */
