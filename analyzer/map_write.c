@@ -7,9 +7,12 @@
  *        └──────────────── group becomes opaque ◀─────────────────┘
  *   then: place the copies, number the sites, resolve what crosses groups, write.
  *
- * The file is written under a temporary name beside its own and renamed when complete.
+ * The file gets its name when it is complete: an analysis that is killed leaves nothing.
  */
+#define _GNU_SOURCE /* O_TMPFILE */
 #include <errno.h>
+#include <fcntl.h>
+#include <libgen.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -165,6 +168,25 @@ static int put_file(struct mw *w, const char *path, char *err, size_t errlen)
 	return out_close(w->out, !r) || r ? -1 : 0;
 }
 
+/* A file without a name, which gets `path` when it is complete. 1: there are none here */
+static int put_unnamed(struct mw *w, const char *path, char *err, size_t errlen)
+{
+	char in[32], *copy = strdup(path);
+	int fd = copy ? open(dirname(copy), O_TMPFILE | O_RDWR | O_CLOEXEC, 0666) : -1, r = 1;
+
+	free(copy);
+	if (fd < 0)
+		return 1;
+	snprintf(in, sizeof(in), "/proc/self/fd/%d", fd);
+	if (!access(in, W_OK)) {
+		r = put_file(w, in, err, errlen);
+		if (!r && linkat(AT_FDCWD, in, AT_FDCWD, path, AT_SYMLINK_FOLLOW))
+			r = -1;
+	}
+	close(fd);
+	return r;
+}
+
 /* Under a temporary name and renamed, so that a reader never sees half a map and two analyses of the same
  * module do not disturb each other. A device or a pipe is written to: a rename would replace it. */
 static int write_file(struct mw *w, const char *path, char *err, size_t errlen)
@@ -176,10 +198,14 @@ static int write_file(struct mw *w, const char *path, char *err, size_t errlen)
 
 	if (tmp) {
 		snprintf(tmp, n, "%s.%d.tmp", path, (int)getpid());
-		if (!stat(path, &st) && !S_ISREG(st.st_mode))
+		if (!stat(path, &st) && !S_ISREG(st.st_mode)) {
 			r = put_file(w, path, err, errlen);
-		else
-			r = put_file(w, tmp, err, errlen) || rename(tmp, path) ? -1 : 0;
+		} else {
+			r = put_unnamed(w, tmp, err, errlen);
+			if (r > 0)
+				r = put_file(w, tmp, err, errlen);
+			r = r || rename(tmp, path) ? -1 : 0;
+		}
 	}
 	if (r && !*err)
 		snprintf(err, errlen, "%s: %s", path, strerror(errno));

@@ -11,7 +11,8 @@
  *
  * The frames of the interrupted code stay where they are, out of sight for the handler (walker.base), whose
  * stack may be another one. A handler that was left is noticed when control is back among them; SIGRET and RESUME
- * name theirs, and end those within it. The runtime sets tcb.expect to 0 for a handler and restores it behind.
+ * name theirs, and end those within it. Left for code that is not followed (a longjmp into a function that could not be
+ * moved), it is noticed when the next signal's frame lies where its own was. The runtime sets tcb.expect to 0 for a handler and restores it behind.
  *
  * Memory: a handler can change what the interrupted function keeps on its stack only through a pointer to it,
  * and slots are not followed where one escapes (analyzer/sp.c). So shadow memory stays right.
@@ -20,6 +21,7 @@
 #include <string.h>
 #include "walk.h"
 
+#define FRAME_SIZE 440 /* of the kernel's struct rt_sigframe, without the processor's state above it */
 #define NSIG_MAX 4096 /* put aside at once; handlers that were left unnoticed among them */
 
 struct aside {
@@ -89,6 +91,17 @@ void sig_trim(struct walker *w)
 		drop(w);
 }
 
+/* A signal's frame at this address: those whose frames it lies on are gone, and what came while they were there. */
+static void overwritten(struct walker *w, uint64_t frame)
+{
+	uint32_t i = 0;
+
+	while (i < w->naside && w->aside[i]->s.frame - frame + FRAME_SIZE - 1 > 2 * (FRAME_SIZE - 1))
+		i++;
+	while (w->naside > i)
+		drop(w);
+}
+
 static uint64_t distance(const struct walker *w, uint32_t from, uint32_t to, uint64_t rsp)
 {
 	uint64_t d = UINT64_MAX;
@@ -143,6 +156,7 @@ static int push(struct walker *w, const struct place *at, const struct run_signa
 	struct aside *a;
 
 	sig_trim(w);
+	overwritten(w, s->frame);
 	if (w->naside == NSIG_MAX)
 		return lost(w, "more than %u signals within each other", NSIG_MAX);
 	a = xcalloc(1, sizeof(*a));

@@ -146,23 +146,14 @@ static bool outdated(const char *path)
 
 static int make(const struct rt_module *m, const char *path, const char *file)
 {
-	char tmp[RT_PATH], avoid[RT_PATH];
-	struct rt_str s = rt_str(tmp, sizeof(tmp));
-	int r;
+	char avoid[RT_PATH];
 
 	if (!rt.analyze[0])
 		return -ENOENT;
-	rt_put(&s, path);
-	rt_put(&s, ".");
-	rt_putu(&s, rt.pid);
-	if (s.cut || !avoid_path(avoid, path))
+	if (!avoid_path(avoid, path))
 		return -ENAMETOOLONG;
-	r = rt_spawn_analyzer(file, tmp, m->path, changed(avoid) ? avoid : NULL);
-	if (!r)
-		r = (int)rt_sc(__NR_rename, tmp, path);
-	if (r)
-		rt_sc(__NR_unlink, tmp);
-	return r;
+	/* it gives the file its name when it is complete: should this process be killed meanwhile, the next has it */
+	return rt_spawn_analyzer(file, path, m->path, changed(avoid) ? avoid : NULL);
 }
 
 static int copy_file(const struct rt_module *m, const char *to)

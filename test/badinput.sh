@@ -241,6 +241,15 @@ gcc -c -o obj.o m.c; check analyze-object says 'neither an executable' 2 "$A" -o
 check analyze-unwritable says 'cannot write' 4 "$A" -o /proc/x/m prog
 check analyze-full says 'cannot write' 4 sh -c "trap '' XFSZ; ulimit -f 1; '$A' -o m prog"
 check analyze-full-rest [ -z "$(ls m m.*.tmp 2>/dev/null)" ]
+(ulimit -f 1; "$A" -o m prog) 2>/dev/null; check analyze-killed [ $? -gt 128 ]
+check analyze-killed-rest [ -z "$(ls m m.[0-9]* 2>/dev/null)" ]
+# nor does one whose program is killed meanwhile: the map it makes is the next one's
+printf '#!/bin/sh\nsleep 0.5\nexec "%s" "$@"\n' "$A" >slow; chmod 755 slow
+env PTRACE_ANALYZE="$dir/slow" XDG_CACHE_HOME="$dir/slowly" LD_PRELOAD="$B/libptrace_rt.so" ./prog 1 2>/dev/null & p=$!
+i=0; until pgrep -f "$dir/slow" >/dev/null || [ $i -gt 100 ]; do sleep 0.05; i=$((i + 1)); done
+kill -9 $p; wait $p 2>/dev/null
+i=0; while [ -z "$(ls slowly/ptrace/*.ptmap* 2>/dev/null)" ] && [ $i -lt 200 ]; do sleep 0.05; i=$((i + 1)); done
+check killed-while-analysed [ "$(find slowly/ptrace -name '*.ptmap*' | sed 's/.*ptmap//' | sort -u | wc -c)" = 1 ]
 mkfifo pipe; cat pipe >/dev/null & check analyze-pipe says 'cannot write .*pipe' 4 "$A" -o pipe prog; wait $!
 check analyze-pipe-kept [ -p pipe ]
 gcc -static -o static m.c && check record-static says 'statically linked' 126 "$R" ./static

@@ -100,8 +100,9 @@ traced() {
 		why=$left
 	elif [[ $f ]]; then
 		why="said: $f"
-	elif [[ $(find "$XDG_CACHE_HOME/ptrace" -name '*.tmp*' -newer "$work/text" 2> /dev/null) ]]; then
-		why="left in the cache: $(find "$XDG_CACHE_HOME/ptrace" -name '*.tmp*' | head -1)"
+	elif ((cold)); then # else others use it, too
+		f=$(find "$XDG_CACHE_HOME/ptrace" -type f ! -name '*.ptmap' ! -name '*.avoid' | head -1)
+		[[ -z $f ]] || why="left in the cache: $f"
 	fi
 }
 
