@@ -30,5 +30,6 @@ test-trees: all
 	test/real/trees.sh --build $(B) --cold $(TREES)
 
 soak: all progs
+	nice env BUILD=$(B) test/pt.sh --long
 	nice sh workloads/soak.sh $(B)
 	nice test/real/trees.sh --build $(B) --cold $(TREES)

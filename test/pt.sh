@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
-# pt.sh PROG... | --one PROG ARGS | --real - is the trace of a run with Intel PT the trace of the same run without?
+# pt.sh PROG... | --one PROG ARGS | --real | --long - is the trace of a run with Intel PT the trace of the same run without?
 #
 # Each PROG runs twice in the same set-up: its control flow recorded by the copies (PTRACE_CF=soft), and under the
 # simulator (ptsim --kernel) by Intel PT. Output and exit status must be equal, and the decoded traces record for record.
@@ -8,7 +8,7 @@
 # `PT_ENV: NAME=VALUE` is in the environment of both.
 # Programs whose header says `PT_TODAY: WHY` may fail: that does not work yet.
 # PT_VERIFY=1, for programs that are not the same in every run: one run, with PTRACE_VERIFY=1; every address must be right.
-# --one PROG ARGS: a program with arguments. --real: real programs on small inputs. PT_OPTIONS: the simulator's. PT_LOSSES=N: control flow may be lost (faults are
+# --one PROG ARGS: a program with arguments. --real: real programs on small inputs; --long: those that take minutes each. PT_OPTIONS: the simulator's. PT_LOSSES=N: control flow may be lost (faults are
 # injected): what is decoded must be in the soft trace in the same order, N percent of it at least, and the decoder must say what
 # is lost.
 #
@@ -176,9 +176,23 @@ split() { # N PROG...
 	failed=$(($# - passed))
 }
 
+text() {
+	head -c 20000 /usr/share/common-licenses/GPL-3 >"$work/text"
+}
+
+# 30 million instructions of an interpreter, which looks at the clock; two threads that compress: not the same in every run
+long() {
+	text
+	PT_VERIFY=1 PT_TIMEOUT=1200
+	one /usr/bin/python3 -S -c 'print(sum(i * i for i in range(1000)))'
+	report python3
+	one /usr/bin/xz -0 -T2 --block-size=8KiB -kc "$work/text"
+	report xz
+}
+
 # gzip of 20 KB, sqlite3 with 200 rows, a shell pipeline
 real() {
-	head -c 20000 /usr/share/common-licenses/GPL-3 >"$work/text"
+	text
 	{
 		echo 'create table t(a integer, b text); begin;'
 		i=0
@@ -199,6 +213,8 @@ real() {
 
 if [ "${1:-}" = --real ]; then
 	real
+elif [ "${1:-}" = --long ]; then
+	long
 elif [ "${PT_JOBS:-1}" -gt 1 ]; then
 	split "$PT_JOBS" "$@"
 elif [ "${1:-}" = --one ]; then
