@@ -54,11 +54,15 @@ run pt env BUILD="$b" PT_JOBS=2 test/pt.sh $(OUT=$p test/progs/build.sh --list-b
 	"$p"/thr_join "$p"/thr_tsd "$p"/proc_fork "$p"/proc_vfork "$p"/stk_context
 run pt_real env BUILD="$b" test/pt.sh --real
 # packets lost, where keyframes come often: no wrong record, the losses are said, and what comes after them is there
-k='env BUILD='$b' PT_JOBS=2 PT_SET=PTRACE_PT_KEY=4K'
-run pt_ovf $k PT_LOSSES=5 PT_OPTIONS='--ovf 20000' test/pt.sh "$p"/deep_recursion "$p"/exceptions
-run pt_ovf_ptwrite $k PT_PTWRITE=all PT_LOSSES=5 PT_OPTIONS='--ovf 20000' test/pt.sh "$p"/libc_strings "$p"/memheavy "$p"/exceptions
-run pt_truncated $k PT_PTWRITE=all PT_LOSSES=5 PT_OPTIONS='--truncate 2' test/pt.sh "$p"/libc_strings "$p"/memheavy "$p"/exceptions
-run pt_ring_lost $k PT_PTWRITE=all PT_LOSSES=0 PT_OPTIONS='--ring-lost 2' test/pt.sh "$p"/memheavy "$p"/exceptions
+lossy() { # NAME SETTINGS... COMMAND
+	name=$1
+	shift
+	run "$name" env BUILD="$b" PT_JOBS=2 PT_SET=PTRACE_PT_KEY=4K "$@"
+}
+lossy pt_ovf PT_LOSSES=5 PT_OPTIONS='--ovf 20000' test/pt.sh "$p"/deep_recursion "$p"/exceptions
+lossy pt_ovf_ptwrite PT_PTWRITE=all PT_LOSSES=5 PT_OPTIONS='--ovf 20000' test/pt.sh "$p"/libc_strings "$p"/memheavy "$p"/exceptions
+lossy pt_truncated PT_PTWRITE=all PT_LOSSES=5 PT_OPTIONS='--truncate 2' test/pt.sh "$p"/libc_strings "$p"/memheavy "$p"/exceptions
+lossy pt_ring_lost PT_PTWRITE=all PT_LOSSES=0 PT_OPTIONS='--ring-lost 2' test/pt.sh "$p"/memheavy "$p"/exceptions
 run pt_no_event env BUILD="$b" PT_LOSSES=50 PT_OPTIONS='--open-errno 16,2,100000' test/pt.sh "$p"/thr_join
 # values by ptwrite, all of them, and what is not in loops
 run pt_ptwrite env BUILD="$b" PT_JOBS=2 PT_PTWRITE=all test/pt.sh "$p"/jt_dense "$p"/setjmp "$p"/computed_goto "$p"/calls_indirect \
