@@ -70,6 +70,7 @@ struct flow_node {
 	uint32_t parent; /* edge that leads to it */
 	uint32_t time, dist; /* in which round it was seen to lead to the root, and how far that is */
 	bool sink, active; /* which tree it is in; waits for growing */
+	bool changed; /* its room, since the last run */
 };
 struct flow {
 	struct flow_arc *arc; /* as added; until sealed */
@@ -78,6 +79,8 @@ struct flow {
 	uint32_t *first, *active, *orphan;
 	struct flow_node *x;
 	uint32_t n;
+	uint32_t time; /* of the last run's last round; */
+	bool grown; /* its trees stand */
 	bool fail;
 };
 void flow_edge(struct flow *f, uint32_t from, uint32_t to,
@@ -87,7 +90,7 @@ int flow_seal(struct flow *f, uint32_t nodes); /* all edges are there; 0, -1 no 
  * negative. (Where more flows than is left, the node gets an edge to the sink that takes it: as much for every cut) */
 void flow_add(struct flow *f, uint32_t node, int64_t cap);
 void flow_close(struct flow *f);
-/* Largest flow, from the flow there is. false when it took more than `budget` visits of edges and nodes. */
+/* Largest flow, from the flow and the trees there are. false when it took more than `budget` visits of edges and nodes. */
 bool flow_run(struct flow *f, uint64_t budget);
 /* after it: is the node on the source's side of the cut? */
 static inline bool flow_source_side(const struct flow *f, uint32_t node)

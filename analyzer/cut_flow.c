@@ -13,6 +13,9 @@
  * When nothing can grow, the S tree is all that the source reaches: the smallest source's side of a minimum
  * cut, which is the same whatever flow was found. Source and sink are not nodes: what leads to them is
  * a node's own, a positive room from the source or a negative one to the sink (both at once cancel out).
+ *
+ * Where only rooms change between two runs the trees stay, but for what the changes tear off (Kohli and Torr,
+ * "Dynamic Graph Cuts for Efficient Inference in Markov Random Fields", PAMI 2007).
  */
 #include <stdlib.h>
 #include "cut.h"
@@ -94,6 +97,7 @@ int flow_seal(struct flow *f, uint32_t nodes)
 void flow_add(struct flow *f, uint32_t node, int64_t cap)
 {
 	f->x[node].room += cap;
+	f->x[node].changed = true;
 }
 
 void flow_close(struct flow *f)
@@ -145,7 +149,7 @@ static void plant(struct bk *k)
 
 		x->parent = x->room ? TERMINAL : NO_PARENT;
 		x->sink = x->room < 0;
-		x->active = false;
+		x->active = x->changed = false;
 		x->time = 0;
 		x->dist = 1;
 		if (x->room)
@@ -308,6 +312,8 @@ static void adopt(struct bk *k, uint32_t i)
 	struct flow *f = k->f;
 	uint32_t best = NO_PARENT, least = FAR;
 
+	if (f->x[i].parent != ORPHAN)
+		return; /* a root by now */
 	k->visits += f->first[i + 1] - f->first[i];
 	for (uint32_t a = f->first[i]; a < f->first[i + 1]; a++) {
 		uint32_t j = f->e[a].to, d;
@@ -334,11 +340,73 @@ static void adopt(struct bk *k, uint32_t i)
 	f->x[i].dist = least + 1;
 }
 
+static void adopt_all(struct bk *k)
+{
+	for (uint32_t o = 0; o < k->norphan; o++)
+		adopt(k, k->f->orphan[o]);
+	k->norphan = 0;
+}
+
+/* Its children stay behind. Those of the tree that it was in could reach it and have done with it: if the other one
+ * lets it go before it was looked at, they have to look again. */
+static void change_trees(struct bk *k, uint32_t i)
+{
+	struct flow *f = k->f;
+	bool was = f->x[i].sink;
+
+	f->x[i].sink = !was;
+	for (uint32_t a = f->first[i]; a < f->first[i + 1]; a++) {
+		uint32_t j = f->e[a].to;
+		const struct flow_node *y = &f->x[j];
+
+		if (y->parent == NO_PARENT || y->sink != was)
+			continue;
+		if (open_from(f, &f->e[f->e[a].rev], was))
+			activate(k, j);
+		if (y->parent < ORPHAN && other_end(f, y->parent) == i)
+			orphan(k, j);
+	}
+}
+
+/* node i has another room: it is a root of the tree that this says, or no root any more */
+static void new_room(struct bk *k, uint32_t i)
+{
+	struct flow *f = k->f;
+	struct flow_node *x = &f->x[i];
+
+	activate(k, i);
+	if (!x->room) {
+		if (x->parent != NO_PARENT && x->parent != ORPHAN)
+			orphan(k, i);
+		return;
+	}
+	if (x->sink != (x->room < 0))
+		change_trees(k, i);
+	x->parent = TERMINAL;
+	x->time = k->time;
+	x->dist = 1;
+}
+
+static void replant(struct bk *k)
+{
+	k->time = k->f->time + 1;
+	for (uint32_t i = 0; i < k->f->n; i++)
+		if (k->f->x[i].changed) {
+			k->f->x[i].changed = false;
+			new_room(k, i);
+		}
+	k->time++;
+	adopt_all(k);
+}
+
 bool flow_run(struct flow *f, uint64_t budget)
 {
 	struct bk k = {.f = f};
 
-	plant(&k);
+	if (f->grown)
+		replant(&k);
+	else
+		plant(&k);
 	while (k.nactive) {
 		uint32_t i = k.f->active[k.head], edge;
 
@@ -348,11 +416,11 @@ bool flow_run(struct flow *f, uint64_t budget)
 		}
 		k.time++;
 		augment(&k, edge);
-		for (uint32_t o = 0; o < k.norphan; o++)
-			adopt(&k, f->orphan[o]);
-		k.norphan = 0;
+		adopt_all(&k);
 		if (k.visits > budget)
 			return false;
 	}
+	f->grown = true;
+	f->time = k.time;
 	return true;
 }

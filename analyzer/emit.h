@@ -59,6 +59,7 @@ int live_module(struct module *m, int jobs);
 enum map_reason live_facts(const struct module *m, struct an_group *g); /* or why it cannot be copied */
 struct form;
 void live_form(struct form *f, const struct dec *d, const struct an_insn *i); /* its part of a form */
+void live_drop(struct an_group *g); /* all that is kept by instruction and block; live_facts finds it again */
 void live_free(struct an_group *g);
 
 /* ---- emit_code.c ---- */

@@ -127,10 +127,7 @@ enum map_reason live_facts(const struct module *m, struct an_group *g)
 		writes |= f->may;
 	}
 	if (r != MAP_OK) { /* the group becomes opaque for it */
-		free(l->use);
-		free(l->form);
-		l->use = l->def = l->before = l->bin = NULL;
-		l->form = NULL;
+		live_drop(g);
 		return r;
 	}
 	g->sum->ownwrite = writes & GPR_ALL;
@@ -511,6 +508,16 @@ int live_module(struct module *m, int jobs)
 	bottom_up(m);
 	unlink_flags(m);
 	return 0;
+}
+
+void live_drop(struct an_group *g)
+{
+	struct live *l = g->live;
+
+	free(l->use);
+	free(l->form);
+	l->use = l->def = l->before = l->bin = NULL;
+	l->form = NULL;
 }
 
 void live_free(struct an_group *g)

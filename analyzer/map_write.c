@@ -49,6 +49,7 @@ static void one_group(void *arg, uint32_t gi)
 		return;
 	}
 	w->em[gi] = emit_group(w->m, g, w->plan[gi], &w->why[gi]);
+	live_drop(g); /* other groups' copies do not ask for it */
 	free(w->plan[gi]->log); /* the copy has it */
 	w->plan[gi]->log = NULL;
 	w->plan[gi]->nlog = 0;

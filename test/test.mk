@@ -23,6 +23,12 @@ $(B)/test/unit_plan $(B)/test/plan_sim: $(B)/test/%: test/%.c $(AN_OBJ)
 	$(CC) $(filter-out -MMD -MP,$(CFLAGS_ALL)) -Ianalyzer $(LDFLAGS) -o $@ $(filter %.c %.o,$^) -lZydis -lelf -lxxhash -lpthread
 check-programs: $(B)/test/unit_plan $(B)/test/plan_sim
 
+# planner: minimum cuts
+$(B)/test/unit_cut: test/unit_cut.c $(B)/obj/analyzer/cut_flow.o
+	@mkdir -p $(@D)
+	$(CC) $(CFLAGS_ALL) -Ianalyzer $(LDFLAGS) -o $@ $(filter %.c %.o,$^)
+check-programs: $(B)/test/unit_cut
+
 # discovery: heads of instructions
 $(B)/test/unit_head: test/unit_head.c $(B)/obj/analyzer/disc_head.o
 	@mkdir -p $(@D)
