@@ -172,6 +172,7 @@ struct module {
 	uint32_t text_lo, text_hi;
 	uint32_t mapflags; /* MAP_F_*: what the map is to be */
 	bool hidden; /* MAP_F_HIDDEN */
+	uint32_t place; /* of MAP_PLACE, AN_NONE: none is asked for */
 	void *priv; /* elf.c, discover.c */
 };
 /* live_byte values: what may be done with a byte of the original text. */
@@ -302,6 +303,7 @@ struct emitted {
 	uint32_t *ptw; /* the ptwrites, by the order of the plan's LOG_PTW: offsets in text */
 	uint32_t nptw;
 	uint64_t logbytes; /* sum of bytes logged at all sites, for --stats */
+	struct map_place place; /* copy_off in text; AN_NONE if it is not in this group */
 };
 struct emit_flow {
 	uint32_t off, len; /* in text, bytes; len 0 if there is none */

@@ -300,6 +300,8 @@ struct module *elf_open(const char *path, char *err, size_t errlen)
 	struct module *m = calloc(1, sizeof(*m));
 
 	if (m)
+		m->place = AN_NONE;
+	if (m)
 		m->priv = calloc(1, sizeof(struct elf_priv));
 	if (!m || !m->priv || !(m->path = strdup(path))) {
 		fail(err, errlen, "out of memory");

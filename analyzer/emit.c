@@ -222,23 +222,55 @@ static bool direct(struct em *e, uint32_t b, uint32_t i, struct dec *d)
 	return true;
 }
 
+/* struct map_place.rep */
+static uint32_t repeats(const struct dec *d)
+{
+	uint32_t rep = d->in.operand_width / 8;
+
+	if (d->in.meta.category != ZYDIS_CATEGORY_STRINGOP ||
+	    !(d->in.attributes & (ZYDIS_ATTRIB_HAS_REP | ZYDIS_ATTRIB_HAS_REPE | ZYDIS_ATTRIB_HAS_REPNE)))
+		return 0;
+	for (int i = 0; i < d->in.operand_count; i++) {
+		if (d->op[i].type != ZYDIS_OPERAND_TYPE_MEMORY)
+			continue;
+		if (dec_gpr(d->op[i].mem.base) == X_RSI)
+			rep |= MAP_PLACE_SRC;
+		if (dec_gpr(d->op[i].mem.base) == X_RDI)
+			rep |= MAP_PLACE_DST;
+	}
+	return rep;
+}
+
+/* jmp *%gs:TCB_PLACE (MAP_PLACE) */
+static void place(struct em *e, const struct dec *d)
+{
+	e->place = (struct map_place){d->vaddr, code_label(&e->c), 0, repeats(d)};
+	code_here(&e->c, e->place.copy_off);
+	code_gs(&e->c, 0xff, 4, TCB_PLACE, false);
+}
+
 static void one_insn(struct em *e, uint32_t b, uint32_t i)
 {
 	const struct an_insn *n = &e->g->insn[i];
 	const struct an_block *k = &e->g->block[b];
 	uint32_t live = e->lv->before[i];
+	bool asked = n->vaddr == e->m->place;
 	struct dec d;
 
 	state(e, n->vaddr);
 	e->c.start = true;
-	if (as_is(e, b, i))
+	if (!asked && as_is(e, b, i))
 		return;
-	if (!direct(e, b, i, &d) && dec_insn(e->m, n, &d)) {
+	if ((asked || !direct(e, b, i, &d)) && dec_insn(e->m, n, &d)) {
 		e->c.fail = "undecodable instruction";
 		return;
 	}
+	if (asked && !repeats(&d))
+		place(e, &d);
 	inner_check(e, b, n->vaddr, live);
 	logs_of(e, b, i, AT_BEFORE, &d, live);
+	if (asked && repeats(&d))
+		place(e, &d);
 	if (n->flow != FLOW_NEXT) {
 		ctl_end(e, b, &d, i, live);
 		return;
@@ -359,6 +391,7 @@ static void em_init(struct em *e)
 	e->lid = v + 3 * nb;
 	e->tells = v + 4 * nb;
 	e->cur_rot = NOREG;
+	e->place.copy_off = AN_NONE;
 	for (uint32_t b = 0; b < e->g->nblock; b++) {
 		e->body[b] = code_label(&e->c);
 		e->stubl[b] = code_label(&e->c);
@@ -409,6 +442,9 @@ static struct emitted *take(struct em *e)
 	x->site = fit(e->site, e->nsite * sizeof(*e->site));
 	x->nsite = e->nsite;
 	x->logbytes = e->logbytes;
+	x->place = e->place;
+	if (e->place.copy_off != AN_NONE)
+		x->place.copy_off = c->label[e->place.copy_off];
 	c->b = NULL;
 	c->fix = NULL;
 	c->ref = NULL;

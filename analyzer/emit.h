@@ -175,6 +175,7 @@ struct em {
 	uint32_t nsite, capsite;
 	uint64_t logbytes;
 	uint32_t *ptw; /* labels of the ptwrites, per log of the plan; NULL if it has none */
+	struct map_place place; /* copy_off: a label */
 };
 
 /* A borrowed register. */

@@ -486,6 +486,20 @@ static void unlink_flags(struct module *m)
 	}
 }
 
+/* Recorded, and replayed: a replay finds the place of a signal by registers (MAP_PLACE), dead ones among them, as it cannot
+ * be known in a function which of them its callers need. So none is borrowed without being saved. */
+static void all_matter(struct module *m)
+{
+	for (uint32_t gi = 0; gi < m->ngroup; gi++) {
+		const struct an_group *g = &m->group[gi];
+
+		for (uint32_t i = 0; L(g)->before && i < g->ninsn; i++)
+			L(g)->before[i] |= GPR_ALL;
+		for (uint32_t b = 0; L(g)->bin && b < g->nblock; b++)
+			L(g)->bin[b] |= GPR_ALL;
+	}
+}
+
 int live_module(struct module *m, int jobs)
 {
 	struct lm a = {m};
@@ -507,6 +521,8 @@ int live_module(struct module *m, int jobs)
 	liverets(m);
 	bottom_up(m);
 	unlink_flags(m);
+	if (m->mapflags & MAP_F_NONDET)
+		all_matter(m);
 	return 0;
 }
 

@@ -24,7 +24,7 @@ int map_write(struct module *m, const char *path, uint32_t flags, int jobs, char
 struct options {
 	const char *out, *cache, *explain, *avoid, *file;
 	bool stats, dump, print_path;
-	uint32_t flags;
+	uint32_t flags, place;
 	int jobs;
 };
 
@@ -44,6 +44,7 @@ static void usage(FILE *f)
 	      "                        expected to run more than BUDGET times a call (default: 1; or all)\n"
 	      "      --nondet          for replay: instructions like rdtsc go through the runtime\n"
 	      "      --sparse          for replay: relocate only what has system calls or such instructions\n"
+	      "      --place=OFFSET    for replay: stop at the instruction there, to compare (wants -o)\n"
 	      "  -j, --jobs=N          use N threads (default: as many as processors)\n"
 	      "      --stats           print statistics; without -o or --print-path, write no map\n"
 	      "      --explain=WHERE   show what is known about the function at WHERE (name or address)\n"
@@ -77,24 +78,31 @@ static bool budget(const char *arg, uint32_t *flags)
 
 static int parse(int argc, char **argv, struct options *o)
 {
-	enum { CACHE = 256, PRINT, VERIFY, ORDER, CF, PTWRITE, NONDET, SPARSE, STATS, EXPLAIN, DUMP, AVOID };
-	static const struct option longopt[] = {{"output", required_argument, NULL, 'o'},
-						{"cache", required_argument, NULL, CACHE},
-						{"avoid", required_argument, NULL, AVOID},
-						{"print-path", no_argument, NULL, PRINT},
-						{"verify", no_argument, NULL, VERIFY},
-						{"order", no_argument, NULL, ORDER},
-						{"cf", required_argument, NULL, CF},
-						{"ptwrite", optional_argument, NULL, PTWRITE},
-						{"nondet", no_argument, NULL, NONDET},
-						{"sparse", no_argument, NULL, SPARSE},
-						{"jobs", required_argument, NULL, 'j'},
-						{"stats", no_argument, NULL, STATS},
-						{"explain", required_argument, NULL, EXPLAIN},
-						{"dump", no_argument, NULL, DUMP},
-						{"help", no_argument, NULL, 'h'},
-						{"version", no_argument, NULL, 'V'},
-						{0}};
+	enum {
+		CACHE = 256,
+		PRINT,
+		VERIFY,
+		ORDER,
+		CF,
+		PTWRITE,
+		NONDET,
+		SPARSE,
+		PLACE,
+		STATS,
+		EXPLAIN,
+		DUMP,
+		AVOID
+	};
+	static const struct option longopt[] = {
+		{"output", required_argument, NULL, 'o'},  {"cache", required_argument, NULL, CACHE},
+		{"avoid", required_argument, NULL, AVOID}, {"print-path", no_argument, NULL, PRINT},
+		{"verify", no_argument, NULL, VERIFY},	   {"order", no_argument, NULL, ORDER},
+		{"cf", required_argument, NULL, CF},	   {"ptwrite", optional_argument, NULL, PTWRITE},
+		{"nondet", no_argument, NULL, NONDET},	   {"sparse", no_argument, NULL, SPARSE},
+		{"place", required_argument, NULL, PLACE}, {"jobs", required_argument, NULL, 'j'},
+		{"stats", no_argument, NULL, STATS},	   {"explain", required_argument, NULL, EXPLAIN},
+		{"dump", no_argument, NULL, DUMP},	   {"help", no_argument, NULL, 'h'},
+		{"version", no_argument, NULL, 'V'},	   {0}};
 	char *end;
 	int c;
 
@@ -141,6 +149,17 @@ static int parse(int argc, char **argv, struct options *o)
 		case SPARSE:
 			o->flags |= MAP_F_NONDET | MAP_F_SPARSE;
 			break;
+		case PLACE:
+			errno = 0;
+			o->place = (uint32_t)strtoull(optarg, &end, 16);
+			if (*end || end == optarg || errno) {
+				fprintf(stderr,
+					"ptrace-analyze: --place wants a link-time address, hexadecimal, not "
+					"'%s'\n",
+					optarg);
+				return EX_USAGE;
+			}
+			break;
 		case STATS:
 			o->stats = true;
 			break;
@@ -169,6 +188,11 @@ static int parse(int argc, char **argv, struct options *o)
 			fputs("Try 'ptrace-analyze --help'.\n", stderr);
 			return EX_USAGE;
 		}
+	if (o->place != AN_NONE && !o->out) {
+		fputs("ptrace-analyze: --place wants -o: such a map is for one replay, not for the cache\n",
+		      stderr);
+		return EX_USAGE;
+	}
 	if (optind + 1 != argc) {
 		fprintf(stderr, "ptrace-analyze: give exactly one file; try 'ptrace-analyze --help'\n");
 		return EX_USAGE;
@@ -297,7 +321,7 @@ static void heap_shape(const char *file)
 
 int main(int argc, char **argv)
 {
-	struct options o = {0};
+	struct options o = {.place = AN_NONE};
 	char err[256] = "";
 	struct module *m;
 	int rc;
@@ -312,6 +336,7 @@ int main(int argc, char **argv)
 		return EX_INPUT;
 	}
 	m->mapflags = o.flags;
+	m->place = o.place;
 	if (read_avoid(m, &o, err, sizeof(err)) || discover(m, o.jobs, err, sizeof(err))) {
 		fprintf(stderr, "ptrace-analyze: cannot analyze '%s': %s\n", o.file, err);
 		elf_close(m);

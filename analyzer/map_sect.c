@@ -109,6 +109,16 @@ static void put_xlat(struct mw *w, uint32_t gi)
 	w->nxlat += x->nxlat;
 }
 
+static void put_place(struct mw *w, uint32_t gi)
+{
+	struct map_place p = w->em[gi]->place;
+
+	if (p.copy_off == AN_NONE)
+		return;
+	p.copy_off += w->base[gi];
+	out_add(w->out, &p, sizeof(p));
+}
+
 /* ---- ops ---- */
 
 static uint32_t target(const struct mw *w, uint32_t gi, uint32_t t)
@@ -428,6 +438,8 @@ int sect_all(struct mw *w, char *err, size_t errlen)
 	out_add(w->out, m->seg, m->nseg * sizeof(*m->seg));
 	w->name = string(w, m->soname ? m->soname : slash ? slash + 1 : m->path);
 	put_buf(w, &w->strings);
+	out_section(w->out);
+	each(w, put_place);
 	if (w->disagree) {
 		snprintf(err, errlen, "group at %x: plan and copy disagree", w->disagree->insn[0].vaddr);
 		return -1;

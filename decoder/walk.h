@@ -128,6 +128,7 @@ struct seek {
 	uint16_t h; /* handler of op, which has H_BREAK */
 	struct live live; /* at op */
 	uint64_t idle; /* blocks begun at the pause */
+	uint64_t visit; /* times that rip came up there */
 };
 #define SIG_EVENT (12 + sizeof(struct run_signal))
 
@@ -219,7 +220,7 @@ int seek_dry_mark(struct walker *w);
 int seek_value(struct walker *w, bool *taken); /* pc at a SEM_PTW */
 static inline bool need(struct walker *w, size_t n)
 {
-	return (size_t)(w->lim - w->p) >= n || walk_more(w, n);
+	return (size_t)(w->lim - w->p) > n || walk_more(w, n);
 }
 
 /* walk_live.c */

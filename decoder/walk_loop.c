@@ -38,7 +38,7 @@
 	} while (0)
 #define NEED(n)                                                                                              \
 	do {                                                                                                 \
-		if (unlikely((size_t)(lim - p) < (n))) {                                                     \
+		if (unlikely((size_t)(lim - p) <= (n))) {                                                    \
 			SAVE;                                                                                \
 			if (!walk_more(w, n)) {                                                              \
 				if (seek_dry(w))                                                             \

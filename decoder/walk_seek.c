@@ -8,7 +8,7 @@
  * From the time the bytes before a pause are at hand there is a breakpoint at the first op of instruction
  * rip. It is the place when all but U bytes have been read. Where rip can come up again without a byte
  * read in between (a loop whose exit is computed), it is the time when the general registers that matter from
- * there on (walk_live.c) are those of the signal. If they are the same the next time, too
+ * there on (walk_live.c) are those of the signal, or the time that the signal says (run_signal.visit). If they are the same the next time, too
  * (walk_again.c), nobody can know; then, as always when the place is not found, the walk is lost.
  *
  * Other places, where the stream gives out:
@@ -51,6 +51,9 @@ bool walk_more(struct walker *w, size_t n)
 		w->debt -= k;
 	}
 	ok = ok && log_need(w->log, &w->p, &w->lim, n);
+	/* what comes behind the last of them is known before it is read: a signal, before anything else was logged? */
+	if (ok && n < LOG_MIN)
+		log_need(w->log, &w->p, &w->lim, n + 1);
 	walk_key_check(w);
 	seek_next(w);
 	return ok;
@@ -236,7 +239,7 @@ int seek_break(struct walker *w, bool *taken)
 	uint64_t done = 0;
 
 	*taken = false;
-	if ((size_t)(w->lim - w->p) != k->ahead)
+	if ((size_t)(w->lim - w->p) != k->ahead || ++k->visit < k->s.visit)
 		return 0;
 	if (!live_same(&k->live, w->r, k->s.gpr)) {
 		done = k->rep == NONE32 ? 0 : part_done(w);
@@ -247,7 +250,7 @@ int seek_break(struct walker *w, bool *taken)
 		walk_flow_signal(w, k->s.ip);
 	else if (!stops(w))
 		return 0;
-	if (!done && !k->ahead && walk_again(w, &k->live) == AGAIN_RECORDS) {
+	if (!done && !k->ahead && !k->s.visit && walk_again(w, &k->live) == AGAIN_RECORDS) {
 		return lost(
 			w, "a signal came in a loop that logs nothing, and each of its turns looks the same");
 	}

@@ -116,16 +116,21 @@ static int start_image(struct walker *w, const struct run_start *s)
 	const struct map_leader *l;
 	struct inst *m;
 	uint32_t check;
+	bool called;
 
 	walk_time(w, s->tsc);
 	w->whole = first_event(w) == RUN_EV_RESUME;
 	w->handed = hand_take(w, s->rip, s->gpr[SEM_RSP]);
 	start_registers(w, s->gpr, s->rflags, s->fsbase, s->gsbase);
-	if (!w->handed && first_callers(w, s->rip, s->gpr))
+	l = mod_leader(w, s->rip, &m);
+	called = l && (l->flags & MAP_LEADER_RETURN) && !w->whole;
+	if (!w->handed && !called && first_callers(w, s->rip + 1, s->gpr))
+		return 1;
+	/* or as a return address: around the system call of clone() there is no unwind information (glibc's clone.S) */
+	if (!w->handed && !w->nframe && first_callers(w, s->rip, s->gpr))
 		return 1;
 	w->handed &= w->whole;
-	l = mod_leader(w, s->rip, &m);
-	if (w->whole || !l || !(l->flags & MAP_LEADER_RETURN))
+	if (!called)
 		return walk_mark(w);
 	w->m = m;
 	w->pc = m->code + l->ops;

@@ -46,6 +46,7 @@ enum map_section {
 	MAP_ROBYTES, /* bytes of them */
 	MAP_SEGS, /* struct map_seg: the PT_LOADs, to recognise mmaps */
 	MAP_STRINGS, /* NUL-terminated names, offset 0 is "" */
+	MAP_PLACE, /* struct map_place: one where it was asked for (--place), else none */
 	MAP_NSECTIONS
 };
 
@@ -215,6 +216,19 @@ enum {
 	MAP_X_TARGET = 8 /* next original instruction: at tcb.target, a run-time address (vaddr is AN_NONE);
                            the return address of an emulated call has been pushed */
 };
+
+/* Where a replay is to find out whether it has come to the place at which its recording was interrupted
+ * (preload/rt_reach.c): right before instruction vaddr is executed the copy jumps to where tcb.place leads, with registers
+ * and flags as they are, and goes on behind that jump. Of a string instruction with a repeat prefix all logs are written
+ * there; of others, none. */
+struct map_place {
+	uint32_t vaddr;
+	uint32_t copy_off; /* of the jump */
+	uint32_t zero;
+	uint32_t rep; /* a repeated string instruction: bytes of an element, | MAP_PLACE_*; 0: none */
+};
+#define MAP_PLACE_BYTES 8 /* of the jump */
+enum { MAP_PLACE_SRC = 0x100, MAP_PLACE_DST = 0x200 }; /* it moves rsi, rdi */
 
 struct map_rodata {
 	uint32_t vaddr, size;

@@ -9,6 +9,7 @@
  *     proc-PID.N/              one per process image (N counts execs, from 0)
  *       proc.json              command, start/stop, completeness, reason of a stop
  *       start.bin              start state (struct run_start …)
+ *       place.bin              as that: where a recording for a replay was killed (run_rec.h)
  *       modules.bin            struct run_module records, appended as modules come and go
  *       thread-TID.log         stream of one thread (struct run_chunk + payload, repeated)
  *       pt-TID.bin             its Intel PT packets, where those tell the control flow (run_pt.h)
@@ -100,6 +101,9 @@ struct run_signal {
 		ip; /* where the processor was: in the copy, the original text, the runtime. What a recording of
 	                control flow has */
 	uint64_t gpr[16]; /* the program's registers */
+	uint64_t
+		visit; /* the thread is about to execute rip for the visit-th time since the last byte of the stream before
+	                   the `ahead` ones was logged. 0: not known */
 };
 /* Where control goes on: right before what the copy of instruction rip does and logs. What stands between it and the
  * instruction before has an address map entry for rip, too, and is passed over: logs of that one, and at a
@@ -312,9 +316,10 @@ struct tcb {
 	uint64_t
 		limit; /* 0x78 copies for Intel PT: full is a log pointer that is not below this. Where the chunk's bit comes on,
 	                       or 0: ptrace-collect wants a keyframe */
-	/* 0x80: the runtime's own */
+	uint64_t place; /* 0x80 where the copy jumps to at its MAP_PLACE (map.h), if it has one */
+	/* 0x88: the runtime's own */
 };
-_Static_assert(sizeof(struct tcb) == 0x80, "offsets are compiled into maps");
+_Static_assert(sizeof(struct tcb) == 0x88, "offsets are compiled into maps");
 enum {
 	TCB_LP = 0,
 	TCB_R15 = 8,
@@ -328,7 +333,8 @@ enum {
 	TCB_SYSCALL = 0x48,
 	TCB_NONDET = 0x68,
 	TCB_WHAT = 0x70,
-	TCB_LIMIT = 0x78
+	TCB_LIMIT = 0x78,
+	TCB_PLACE = 0x80
 };
 
 /* What tcb.what names */

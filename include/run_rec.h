@@ -24,6 +24,7 @@ enum rec_kind {
 	REC_CPU, /* struct rec_cpu: behind the first record */
 	REC_BYTES, /* struct rec_bytes: what the next REC_CALL, an mmap, mapped */
 	REC_CHANGED, /* struct rec_file: this file changed while it was mapped, by somebody else's doing */
+	REC_PLACE, /* struct rec_place: before a REC_END, which is not at a system call then */
 };
 
 static inline uint64_t rec_padded(uint64_t n)
@@ -44,6 +45,7 @@ struct rec_call {
 	uint64_t rip; /* original address of the next instruction */
 	uint64_t arg[6]; /* rdi rsi rdx r10 r8 r9: the replay's are the same, or it has gone wrong */
 	uint64_t before, tsc; /* TSC, before and after */
+	uint64_t r11; /* flags as they were before, which are dead there: copies may leave others */
 };
 struct rec_out {
 	uint64_t addr, len;
@@ -127,12 +129,30 @@ struct rec_xstate {
 	uint8_t area[4096]; /* what none of them needs is zero */
 };
 
+/* Where the program was when a signal came that the recording could not go on from: between two system calls. What it is
+ * compared with besides, if it is there, is the memory at that time: place.bin of this image (a process that was killed), else
+ * start.bin of the next one. */
+struct rec_place {
+	struct rec_head head;
+	uint64_t rip,
+		rflags; /* original address of the next instruction; of a string instruction, maybe half done */
+	uint64_t gpr[16]; /* hardware order */
+	struct {
+		uint64_t lo, hi;
+	} skip[3]; /* memory that is not the program's: the signal's frame, the runtime's own data, the rseq area, which
+	              is registered again before memory is written down */
+	uint64_t nsec; /* CPU time of the process since it began */
+	uint8_t area[4096]; /* vector registers, as in rec_xstate; what the frame does not have is zero */
+};
+
 enum rec_why {
 	REC_EXIT = 1, /* exit_group(value) */
 	REC_EXEC, /* execve went well, or so it seemed: the image PID.N + 1 has what follows */
-	/* image PID.N + 1 goes on, recorded in full. value is REC_SOMEWHERE when that is not at a system call: then what
-	 * ran since the last one is lost */
+	/* image PID.N + 1 goes on, recorded in full. value is REC_SOMEWHERE when that is not at a system call, but at
+	 * the REC_PLACE before */
 	REC_SWITCH,
+	REC_KILLED, /* signal number `value`, whose action is the default one, ended it: at the REC_PLACE before, or within the
+	             * call before, or, if that is elsewhere, before the call at rip */
 	REC_STOP, /* recording ended before the call at rip: value is enum run_stop */
 	REC_FAULT, /* the instruction that it was about to execute ended it, by signal value */
 };

@@ -34,6 +34,7 @@ struct job {
 	struct start *start;
 	struct rec_stream rec;
 	struct plan plan;
+	bool memory; /* there is memory to compare with at the end */
 	struct stub_args *args;
 	stub_fn *stub;
 	int report[2]; /* from the child: what failed */
@@ -185,13 +186,15 @@ static struct replay_info *information(struct job *j)
 				.pid = s->pid,
 				.tid = s->tid,
 				.rec_size = j->rec.size,
-				.killed = j->rec.killed};
+				.killed = j->rec.killed,
+				.why = j->rec.why};
 
 	i.envp = environment(j, &j->e);
 	i.start = area_copy(j->start->base, head, &j->e);
 	i.rec = area_map(j->rec.size, PROT_READ, j->rec.fd, 0, &j->e);
-	if (!i.envp || !i.start || !i.rec)
+	if (!i.envp || !i.start || !i.rec || (j->rec.placed && place_memory(j->dir, &i.memory, &j->e)))
 		return NULL;
+	j->memory = i.memory;
 	return area_copy(&i, sizeof(i), &j->e);
 }
 
@@ -248,13 +251,14 @@ static void no_rseq(void)
 
 static void __attribute__((noreturn)) child(const struct job *j)
 {
+	static const unsigned long dfl[4]; /* the kernel's struct sigaction: SIG_DFL, no flags, no mask */
 	struct rlimit l;
 	sigset_t none;
 	int null = open("/dev/null", O_RDWR);
 
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
-	for (int i = 1; i < 65; i++)
-		signal(i, SIG_DFL);
+	for (int i = 1; i < 65; i++) /* not by libc, which leaves a mask there */
+		syscall(SYS_rt_sigaction, i, dfl, NULL, 8);
 	sigemptyset(&none);
 	sigprocmask(SIG_SETMASK, &none, NULL);
 	no_rseq();
@@ -313,11 +317,12 @@ static int outcome(struct job *j, int status)
 		err_set(&j->e, PTRACE_PARTIAL, "%s: the recording ends before its process did", j->dir);
 		return PTRACE_PARTIAL;
 	}
-	if (as_recorded(j, status) && (j->rec.killed || j->rec.lost)) {
+	if (as_recorded(j, status) && j->rec.killed) {
 		err_set(&j->e, PTRACE_PARTIAL,
-			"%s: %s while the program computed: what it did between its last system call and "
+			"%s: the end came while the program computed: what it did between its last system "
+			"call and "
 			"then is missing",
-			j->dir, j->rec.killed ? "the end came" : "a signal came");
+			j->dir);
 		return PTRACE_PARTIAL;
 	}
 	if (as_recorded(j, status)) {
@@ -328,6 +333,14 @@ static int outcome(struct job *j, int status)
 	}
 	if (WIFEXITED(status) && WEXITSTATUS(status) == REPLAY_EXIT_FAILED)
 		return err_set(&j->e, PTRACE_IO, "%s: the runtime could not begin", j->dir), PTRACE_IO;
+	if (WIFEXITED(status) && WEXITSTATUS(status) == REPLAY_EXIT_LOST)
+		return err_set(&j->e, PTRACE_PARTIAL,
+			       "%s: a signal came while the program computed: what it did between its last "
+			       "system call and then is missing: %s",
+			       j->dir,
+			       j->memory ? "that place is not in code that is traced"
+					 : "memory as it was then has not been kept"),
+		       PTRACE_PARTIAL;
 	if (WIFSIGNALED(status))
 		err_set(&j->e, PTRACE_PARTIAL, "%s: the replay was ended by signal %d, the program was not",
 			j->dir, WTERMSIG(status));

@@ -13,7 +13,7 @@
 #include "run.h"
 
 #define REPLAY_MAGIC 0x31504552545054ull
-#define REPLAY_VERSION 2
+#define REPLAY_VERSION 3
 
 struct replay_info {
 	uint64_t magic;
@@ -24,6 +24,9 @@ struct replay_info {
 	const struct run_start *start; /* registers to begin with */
 	const void *rec; /* the record stream, whole */
 	uint64_t rec_size; /* bytes */
+	const struct run_start
+		*memory; /* what memory is like at the last REC_PLACE: the whole file. NULL: not known */
+	uint32_t why, zero; /* enum rec_why: how the recording ends; 0: it does not say */
 	uint64_t lo, hi; /* addresses that belong to ptrace-replay */
 	uint32_t pid, tid; /* as recorded */
 };
@@ -31,5 +34,6 @@ struct replay_info {
 /* exit status of the process when the replay did not come to the recording's end */
 #define REPLAY_EXIT_DIVERGED 86
 #define REPLAY_EXIT_FAILED 87
+#define REPLAY_EXIT_LOST 88 /* the place between two system calls at which it ends cannot be recognized */
 
 #endif

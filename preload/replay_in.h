@@ -7,6 +7,7 @@
  *   replay_rec.c     the record stream: read, checked, in the area
  *   replay_lib.c     libptrace_rt.so, fresh, in the area
  *   replay_mod.c     are the modules' files what they were?
+ *   replay_place.c   memory to compare with, where a signal ended the recording
  *   replay_image.c   start.bin ─▶ plan: the system calls that make the image
  *   replay_stub.S    executes the plan in the child, and is all that runs there before the runtime
  */
@@ -25,9 +26,10 @@ struct rec_stream {
 	uint64_t size; /* bytes of whole records */
 	bool ended; /* the last one is a REC_END: nobody killed the process */
 	bool killed; /* somebody did, and not within a system call */
-	bool lost; /* it went on in another image from a place that is not known */
+	uint32_t why; /* enum rec_why of that record */
 	uint32_t status, signal; /* what the replay exits with then, or ends by */
 	uint64_t calls;
+	bool placed; /* the last but one is a REC_PLACE: it ends between two system calls */
 	uint64_t slot[2]; /* bit n: a call returned memory in the n-th TiB */
 };
 /* the stream of the image in dir; tmp: where there is room for it. 0, or -1 with err */
@@ -66,6 +68,12 @@ struct plan {
 };
 /* files: opened here, to be inherited by the child. */
 int plan_make(struct plan *p, const char *dir, const struct start *s, struct ptrace_error *e);
+
+/* ---- replay_place.c ---- */
+
+/* What memory was like where the image in dir ends, between two system calls, into the area; NULL if nobody has written
+ * that down. 0, or -1 with err */
+int place_memory(const char *dir, const struct run_start **s, struct ptrace_error *e);
 
 /* ---- replay_stub.S: position-independent, copied to the area ---- */
 

@@ -108,6 +108,8 @@ static bool record_ok(struct rec_stream *r, const struct rec_head *h)
 		return h->size == sizeof(struct rec_xstate);
 	case REC_CPU:
 		return h->size == sizeof(struct rec_cpu);
+	case REC_PLACE:
+		return h->size == sizeof(struct rec_place);
 	case REC_END:
 		return h->size == sizeof(struct rec_end);
 	default:
@@ -121,7 +123,7 @@ static void how_it_ends(struct rec_stream *r, const struct rec_head *h)
 	const struct rec_end *e = (const void *)h;
 
 	r->ended = h->kind == REC_END;
-	r->lost = r->ended && e->why == REC_SWITCH && e->value == REC_SOMEWHERE;
+	r->why = r->ended ? e->why : 0;
 	r->status = r->ended && e->why == REC_EXIT ? e->value & 0xff : 0;
 	r->signal = r->ended && e->why == REC_FAULT ? e->value : 0;
 }
@@ -190,6 +192,7 @@ static int check(struct rec_stream *r, const uint8_t *b, uint64_t size, const ch
 		if (h->kind == REC_CPU && other_cpu((const void *)h, e))
 			return -1;
 		r->size += h->size;
+		r->placed = h->kind == REC_PLACE || (r->placed && h->kind == REC_END);
 		how_it_ends(r, h);
 	}
 	if (!r->size)

@@ -229,8 +229,8 @@ void rt_dir_path(char *buf, const char *dir, const char *name);
 /* rt_spawn.c */
 int rt_spawn_collector(int memfd);
 int rt_spawn_wait(void);
-/* avoid: list of addresses for --avoid, or NULL */
-int rt_spawn_analyzer(const char *file, const char *out, const char *name, const char *avoid);
+/* avoid: list of addresses for --avoid, or NULL; place: for --place, ~0: none */
+int rt_spawn_analyzer(const char *file, const char *out, const char *name, const char *avoid, uint32_t place);
 
 /* rt_elf.c */
 struct rt_elf {
@@ -317,8 +317,8 @@ void rt_pt_key(struct rt_tcb *t);
 /* rt_text.c */
 int rt_text_keep(const struct rt_module *m, int fd);
 
-/* rt_start.c */
-int rt_start_write(const uint64_t *regs, uint64_t rflags);
+/* rt_start.c: into this file of the image's directory; it is there whole or not at all */
+int rt_start_write(const char *name, const uint64_t *regs, uint64_t rflags);
 
 /* rt_stop.c */
 bool rt_stop_here(struct rt_tcb *t, uint32_t reason);
@@ -356,6 +356,7 @@ struct rt_intr { /* where a signal found the thread */
 	bool lp_in_r15; /* of raw */
 	uint64_t lp; /* log pointer; w.off bytes from there on are stored */
 	uint64_t ip; /* where the processor was */
+	uint64_t visit; /* struct run_signal */
 };
 uint32_t rt_frame_leave(struct rt_tcb *t, uint64_t *uc, uint64_t frame);
 uint32_t rt_frame_enter(struct rt_tcb *t, int sig, uint64_t uc,
@@ -415,6 +416,7 @@ int rt_record_before(struct rt_tcb *t);
 int rt_record_call(struct rt_tcb *t, long r);
 void rt_record_sigreturn(struct rt_tcb *t, uint64_t mask);
 void rt_record_signal(struct rt_tcb *t, int sig, const void *info, uint32_t when); /* enum rec_when */
+void rt_record_place(struct rt_tcb *t, const uint64_t *uc);
 void rt_record_end(struct rt_tcb *t, uint32_t why, uint32_t value, uint64_t rip); /* enum rec_why */
 void rt_nondet(struct rt_tcb *t);
 void rt_record_put(struct rt_tcb *t, const void *p, uint64_t n); /* a record, or part of one */
@@ -432,6 +434,7 @@ const char *rt_full_before(const struct rt_tcb *t, const uint64_t *arg);
 /* rt_switch.c; why: in a few words */
 int rt_switch_here(struct rt_tcb *t, uint64_t rip, const char *why);
 struct rt_tcb *rt_switch_signal(struct rt_tcb *t, uint64_t *uc);
+void rt_switch_never(struct rt_tcb *t, const uint64_t *uc);
 
 /* rt_replay.c */
 int rt_replay_before(struct rt_tcb *t);
@@ -441,8 +444,20 @@ void rt_replay_mask(uint64_t *mask);
 uint64_t rt_now(void); /* TSC; in a replay, of the recording */
 /* a signal that comes there, if one does; mask: that is about to be in force */
 bool rt_replay_signal(struct rt_tcb *t, uint32_t when, uint64_t *mask);
-void rt_replay_diverged(const char *what, uint64_t rip);
+void rt_replay_diverged(const char *what, uint64_t rip) __attribute__((noreturn));
 const struct rec_nondet *rt_replay_nondet(struct rt_tcb *t, uint32_t what);
+
+void rt_replay_here(struct rt_tcb *t, const struct rt_intr *in) __attribute__((noreturn));
+
+/* rt_reach.c */
+extern uint64_t rt_reach_last;
+void rt_reach_init(const uint8_t *rec, const uint8_t *end);
+uint32_t rt_reach_in(const struct rt_module *m);
+void rt_reach_module(const struct rt_module *m);
+void rt_reach_record(const uint8_t *next);
+bool rt_reach_possible(void); /* the place will be recognized */
+uint64_t rt_reach_unlike(void); /* what kept it from being */
+void rt_reach(struct rt_tcb *t, uint64_t rflags);
 
 /* rt_hook.c */
 extern const uint8_t rt_special[RT_NSYS];
@@ -470,6 +485,7 @@ extern char rt_sys_entry[], rt_sys_nr[], rt_sys_flags[], rt_sys_call[], rt_sys_a
 extern char rt_slow_entry[], rt_slow_saved[], rt_real_after[], rt_real_done[], rt_finish[], rt_finish_end[];
 extern char rt_sig_open[], rt_sig_open_end[];
 extern char rt_text_lo[], rt_text_hi[];
+extern char rt_reach_all[], rt_reach_count[], rt_reach_memory[], rt_reach_regs[];
 extern char rt_sig_entry[], rt_restorer[], rt_stack_top[];
 
 #endif

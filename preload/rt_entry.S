@@ -11,6 +11,7 @@
  *                                                     ├─▶ rt_clone: the same; a child ─▶ rt_born() ─▶ rt_finish
  *                                                     ├─▶ rt_exit
  *                                                     └─▶ rt_leave ─▶ original text
+ *   copy ──▶ rt_reach_… ──▶ rt_reach() ──▶ back (replaying)
  *   kernel ──▶ rt_sig_entry ──▶ rt_signal() ─┬─▶ rt_sig_open ─▶ the program's handler
  *                                            └─▶ sigreturn: back to where it was
  *
@@ -327,6 +328,79 @@ label rt_park
 	syscall
 	jmp 1b
 
+/* Replaying: the copy is at its MAP_PLACE. No flag changes where nothing but a word is looked at, no memory of the program's
+ * is written. rt_reach.c has what this counts. */
+	.macro reach_count
+	mov %rcx, rt_reach_rcx(%rip)
+	mov rt_reach_last(%rip), %rcx
+	lea 1(%rcx, %r15), %rcx
+	jrcxz 1f
+	mov %r15, %rcx
+	not %rcx
+	mov %rcx, rt_reach_last(%rip)
+	movq $0, rt_reach_base(%rip)
+	movq $-RT_REACH_PERIOD, rt_reach_visit(%rip)
+1:	mov rt_reach_visit(%rip), %rcx
+	lea 1(%rcx), %rcx
+	mov %rcx, rt_reach_visit(%rip)
+	jrcxz 2f
+	.endm
+	.macro reach_done	/* rcx is 0: as recorded */
+	jrcxz 2f
+	mov rt_reach_rcx(%rip), %rcx
+	jmp *rt_reach_next(%rip)
+2:	mov rt_reach_rcx(%rip), %rcx
+	jmp rt_reach_full
+	.endm
+
+	.balign RT_REACH_STUB
+label rt_reach_regs
+	.set reg, 0
+	.irp r, rax, rcx, rdx, rbx, rsp, rbp, rsi, rdi, r8, r9, r10, r11, r12, r13, r14
+	.balign RT_REACH_STUB
+	reach_count
+	mov rt_reach_neg + 8 * reg(%rip), %rcx
+	lea (%\r, %rcx), %rcx
+	reach_done
+	.set reg, reg + 1
+	.endr
+
+label rt_reach_memory
+	reach_count
+	mov %rdx, SV(R_RDX)
+	mov rt_reach_addr(%rip), %rcx
+	mov (%rcx), %rcx
+	mov rt_reach_word(%rip), %rdx
+	lea (%rcx, %rdx), %rcx
+	mov SV(R_RDX), %rdx
+	reach_done
+
+label rt_reach_count
+	reach_count
+	mov rt_reach_rcx(%rip), %rcx
+	jmp *rt_reach_next(%rip)
+2:	mov rt_reach_rcx(%rip), %rcx
+	jmp rt_reach_full
+
+label rt_reach_all
+	reach_count
+2:	mov rt_reach_rcx(%rip), %rcx
+rt_reach_full:
+	save_all
+	lahf
+	seto %al
+	mov %rax, SV(R_FLAGS)
+	mov %gs:T_STACK, %rsp
+	pushfq
+	mov (%rsp), %rsi
+	cld
+	mov %gs:T_SELF, %rdi
+	call rt_reach
+	popfq
+	mov SV(R_RSP), %rsp
+	load_all
+	jmp *rt_reach_next(%rip)
+
 /* rt_call(const uint64_t *gpr, nr): a call of the program by the C code */
 label rt_call
 	push %r15
@@ -457,6 +531,8 @@ rt_ctor_regs:
 label rt_stack_top
 	.skip 64
 	.hidden rt_out, rt_special, rt_slow_all
+	.hidden rt_reach_rcx, rt_reach_last, rt_reach_base, rt_reach_visit, rt_reach_next, rt_reach_neg
+	.hidden rt_reach_addr, rt_reach_word, rt_reach
 	.hidden rt_init, rt_chunk_full, rt_syscall, rt_syscall_post, rt_born, rt_signal
 
 	.section .note.GNU-stack, "", @progbits

@@ -146,7 +146,8 @@ static int begin(const uint64_t *regs)
 			give_up("cannot record the modules: ", rt_strerror(r), LATER);
 		return -1;
 	}
-	r = rt_start_write(regs, 0x246); /* after xor of a register with itself: ZF and PF, and IF, bit 1 */
+	r = rt_start_write("start.bin", regs,
+			   0x246); /* after xor of a register with itself: ZF and PF, and IF, bit 1 */
 	if (r) {
 		give_up("cannot write the start state: ", rt_strerror(r), LATER);
 		return -1;

@@ -144,16 +144,18 @@ static bool outdated(const char *path)
 	return t && t > changed(path);
 }
 
-static int make(const struct rt_module *m, const char *path, const char *file)
+/* cached: whose list of unexpected entries it is; place: for --place, ~0 none */
+static int make(const struct rt_module *m, const char *path, const char *cached, const char *file,
+		uint32_t place)
 {
 	char avoid[RT_PATH];
 
 	if (!rt.analyze[0])
 		return -ENOENT;
-	if (!avoid_path(avoid, path))
+	if (!avoid_path(avoid, cached))
 		return -ENAMETOOLONG;
 	/* it gives the file its name when it is complete: should this process be killed meanwhile, the next has it */
-	return rt_spawn_analyzer(file, path, m->path, changed(avoid) ? avoid : NULL);
+	return rt_spawn_analyzer(file, path, m->path, changed(avoid) ? avoid : NULL, place);
 }
 
 static int copy_file(const struct rt_module *m, const char *to)
@@ -209,6 +211,15 @@ static int keep(const struct rt_module *m, const char *path, const char *to)
 	return r == -EEXIST ? 1 : (int)r;
 }
 
+/* In it a replay ends: its map is made for that, and for no other run. The analysis is the same otherwise. */
+static bool get_placed(struct rt_module *m, const struct rt_elf *e, const char *kept, const char *cached,
+		       const char *file)
+{
+	uint32_t place = rt.how == RT_REPLAY ? rt_reach_in(m) : ~0u;
+
+	return place != ~0u && !make(m, kept, cached, file, place) && load(m, e, kept) == RUN_MOD_OK;
+}
+
 int rt_map_get(struct rt_module *m, const struct rt_elf *e, const char *file)
 {
 	char path[RT_PATH], kept[RT_PATH];
@@ -216,14 +227,16 @@ int rt_map_get(struct rt_module *m, const struct rt_elf *e, const char *file)
 
 	if (!cache_path(m, path) || !kept_path(m, kept))
 		return RUN_MOD_NO_MAP;
+	if (get_placed(m, e, kept, path, file))
+		return RUN_MOD_OK;
 	if (load(m, e, kept) == RUN_MOD_OK)
 		return RUN_MOD_OK;
 	r = load(m, e, path);
 	if (r == RUN_MOD_NO_MAP || r == RUN_MOD_MISMATCH) {
-		if (make(m, path, file))
+		if (make(m, path, path, file, ~0u))
 			return RUN_MOD_NO_MAP;
 		r = load(m, e, path);
-	} else if (!r && outdated(path) && !make(m, path, file)) {
+	} else if (!r && outdated(path) && !make(m, path, path, file, ~0u)) {
 		unload(m);
 		r = load(m, e, path);
 	}

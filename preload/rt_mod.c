@@ -205,6 +205,8 @@ static int load(struct rt_module *m, const struct cand *c)
 	if (!r)
 		r = rt_apply(m, (int)fd);
 	rt_close((int)fd);
+	if (!r && rt.how == RT_REPLAY)
+		rt_reach_module(m);
 	return r;
 }
 

@@ -14,17 +14,18 @@
 #define T_TARGET 0x38
 #define T_SELF 0x50
 #define T_STACK 0x60
+#define T_PLACE 0x80
 
 /* struct rt_regs, at T_SV in the TCB and in rt_out */
-#define T_SV 0x80
+#define T_SV 0x88
 #define R_GPR 0x00 /* 16 registers, hardware order */
 #define R_RIP 0x80 /* original address to go on at (rt_out only) */
 #define R_FLAGS 0x88 /* as lahf and seto leave rax: AH = SF ZF AF PF CF, AL = OF */
 #define R_MASK 0x90 /* the program's signal mask while the runtime blocks all */
 #define R_NR 0x98 /* system call number */
 
-#define T_CHILD 0x120 /* TCB of what the system call is about to make */
-#define T_STAMP 0x128 /* not 0: system calls are time stamped */
+#define T_CHILD 0x128 /* TCB of what the system call is about to make */
+#define T_STAMP 0x130 /* not 0: system calls are time stamped */
 #define T_LIFE 0xfc0 /* struct ring_thread (ring.h) */
 #define T_CALLING 0xfd8
 
@@ -64,6 +65,7 @@
 #define UC_RSP 160
 #define UC_RIP 168
 #define UC_EFLAGS 176
+#define UC_FPREGS 224
 #define UC_SIGMASK 296
 #define UC_SIZE 304
 
@@ -79,5 +81,8 @@
 #define RT_LIFE_ENDED 3 /* enum ring_life */
 
 #define RT_NSYS 512
+
+#define RT_REACH_PERIOD 0x1000000 /* visits (rt_reach.c) */
+#define RT_REACH_STUB 256 /* bytes of the code that looks at one register */
 
 #endif

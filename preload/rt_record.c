@@ -50,7 +50,8 @@ static void put_call(struct rt_tcb *t, long r, int n)
 			     t->t.target,
 			     {0},
 			     t->called,
-			     rt_tsc()};
+			     rt_tsc(),
+			     t->sv.gpr[R11]};
 
 	rt_args(t, c.arg);
 	for (int i = 0; i < n; i++)
@@ -169,6 +170,68 @@ void rt_record_signal(struct rt_tcb *t, int sig, const void *info, uint32_t when
 
 	memcpy(s.info, info, sizeof(s.info));
 	rt_record_put(t, &s, sizeof(s));
+}
+
+#define RSEQ_NR 334
+#define RSEQ_SIZE 32
+
+static uint64_t rseq; /* where its area was */
+
+/* ---- the place of a signal that came while the program computed ---- */
+
+/* The kernel's struct _fpx_sw_bytes in an FXSAVE area, where software may keep what it likes
+ * (arch/x86/include/uapi/asm/sigcontext.h): how much of an XSAVE area there is */
+struct fp_extent {
+	uint32_t magic, all;
+	uint64_t features;
+	uint32_t xstate;
+};
+#define FP_EXTENT 464
+#define FP_EXTENT_MAGIC 0x46505853u
+#define FP_LEGACY 512
+
+/* of the frame's vector registers to area; where the frame ends */
+static uint64_t take_vectors(const uint64_t *uc, uint8_t *area, size_t max)
+{
+	const uint8_t *fp = (const void *)uc[UC_FPREGS / 8];
+	struct fp_extent x;
+
+	if (!fp)
+		return (uint64_t)uc + UC_SIZE + sizeof(((struct rec_signal *)0)->info);
+	memcpy(&x, fp + FP_EXTENT, sizeof(x));
+	if (x.magic != FP_EXTENT_MAGIC || x.xstate < FP_LEGACY || x.all < x.xstate) {
+		memcpy(area, fp, FP_LEGACY);
+		area[FP_LEGACY] = 3; /* XSTATE_BV: x87, SSE (SDM Vol. 1, 13.4.2) */
+		return (uint64_t)fp + FP_LEGACY;
+	}
+	memcpy(area, fp, x.xstate < max ? x.xstate : max);
+	return (uint64_t)fp + x.all;
+}
+
+/* uc: of a signal, with the program's registers in it */
+void rt_record_place(struct rt_tcb *t, const uint64_t *uc)
+{
+	static struct rec_place p;
+	const struct rt_module *self = rt_mod_at((uint64_t)rt_text_lo);
+
+	memset(&p, 0, sizeof(p));
+	p.head = (struct rec_head){REC_PLACE, sizeof(p)};
+	p.rip = uc[UC_RIP / 8];
+	p.rflags = uc[UC_EFLAGS / 8];
+	for (int i = 0; i < 16; i++)
+		p.gpr[i] = uc[rt_uc_word[i]];
+	p.skip[0].lo = (uint64_t)uc - 8; /* the return address */
+	p.skip[0].hi = take_vectors(uc, p.area, sizeof(p.area));
+	if (self) {
+		p.skip[1].lo = self->lo;
+		p.skip[1].hi = self->hi;
+	}
+	if (rseq) {
+		p.skip[2].lo = rseq;
+		p.skip[2].hi = rseq + RSEQ_SIZE;
+	}
+	p.nsec = rt_cpu_nsec();
+	rt_record_put(t, &p, sizeof(p));
 }
 
 /* ---- instructions (tcb.what) ---- */
@@ -343,11 +406,8 @@ static bool find_vdso(const struct rt_vma *v, void *arg)
 	return false;
 }
 
-#define RSEQ_NR 334
 #define RSEQ_SIG 0x53053053u /* glibc's, sysdeps/unix/sysv/linux/x86/bits/rseq.h */
 #define RSEQ_REACH 4096 /* it is in libc's struct pthread, at fs, aligned to 32 */
-
-static uint64_t rseq; /* where it was */
 
 static void drop_rseq(void)
 {
@@ -355,7 +415,7 @@ static void drop_rseq(void)
 
 	rt_sc(__NR_arch_prctl, 0x1003 /* ARCH_GET_FS */, &fs);
 	for (uint64_t off = 0; off < RSEQ_REACH; off += 32)
-		if (!rt_sc(RSEQ_NR, fs + off, 32, 1 /* RSEQ_FLAG_UNREGISTER */, RSEQ_SIG)) {
+		if (!rt_sc(RSEQ_NR, fs + off, RSEQ_SIZE, 1 /* RSEQ_FLAG_UNREGISTER */, RSEQ_SIG)) {
 			rseq = fs + off;
 			return;
 		}
@@ -402,7 +462,7 @@ void rt_record_not(const char *why)
 	rt.restorable = false;
 	rt.mapflags = rt.fullflags;
 	if (rseq)
-		rt_sc(RSEQ_NR, rseq, 32, 0, RSEQ_SIG);
+		rt_sc(RSEQ_NR, rseq, RSEQ_SIZE, 0, RSEQ_SIG);
 	rseq = 0;
 }
 
@@ -444,7 +504,7 @@ static void put_xstate(struct rt_tcb *t)
 void rt_record_start(struct rt_tcb *t)
 {
 	struct rec_call c = {
-		{REC_CALL, sizeof(c)}, __NR_brk, 0, rt_sc(__NR_brk, 0), 0, {0}, rt_tsc(), rt_tsc()};
+		{REC_CALL, sizeof(c)}, __NR_brk, 0, rt_sc(__NR_brk, 0), 0, {0}, rt_tsc(), rt_tsc(), 0};
 	struct rec_cpu cpu = {.head = {REC_CPU, sizeof(cpu)}};
 
 	t->th.rec = t->t.lp;

@@ -66,6 +66,7 @@ static const struct rec_head *next(void)
 		for (;;)
 			rt_sc(__NR_kill, rt_getpid(), 9);
 	cursor += h->size;
+	rt_reach_record(cursor);
 	return h;
 }
 
@@ -120,21 +121,30 @@ void rt_replay_mask(uint64_t *mask)
 /* ---- calls ---- */
 
 /* The image ends here; another one has what follows, if anything: at rip, if that is not 0, and this very place. */
-static void __attribute__((noreturn)) over(struct rt_tcb *t, uint64_t rip)
+static void __attribute__((noreturn)) over(struct rt_tcb *t, uint64_t rip, int status)
 {
 	struct ring_head *h = rt.ring;
 
-	rt_event(t, RUN_EV_EXEC, rip);
+	if (rt.replay->why && rt.replay->why != REC_KILLED)
+		rt_event(t, RUN_EV_EXEC, rip);
 	rt_thread_end(t);
 	__atomic_store_n(&rt_proc(t)->state, RING_EXEC, __ATOMIC_RELEASE);
 	rt_ring_kick();
 	rt_munmap((uint64_t)h, ring_size(h));
-	leave(0);
+	leave(status);
 }
 
-/* No call follows, and the program came to its end, or to what another image goes on with, at a place that is not
- * known: while it computed. What it did after this call is not the replay's to say. */
-static bool last_call(void)
+/* where the last signal came */
+void rt_replay_here(struct rt_tcb *t, const struct rt_intr *in)
+{
+	if (rt_frame_enter(t, 0, 0, in))
+		rt_replay_diverged("no room for the log's end", in->w.rip);
+	over(t, 0, 0);
+}
+
+/* No call follows, and the program came to its end, or to what another image goes on with, within this call, or at a
+ * place that cannot be found: while it computed. What it did after this call is not the replay's to say. */
+static bool last_call(int *status)
 {
 	const uint8_t *was = cursor;
 	const struct rec_head *h;
@@ -144,9 +154,12 @@ static bool last_call(void)
 		cursor += h->size;
 	cursor = was;
 	e = (const void *)h;
+	*status = h && h->kind == REC_PLACE ? REPLAY_EXIT_LOST : 0;
 	if (!h)
 		return rt.replay->killed;
-	return h->kind == REC_END && e->why == REC_SWITCH && e->value == REC_SOMEWHERE;
+	if (h->kind == REC_PLACE)
+		return !rt_reach_possible();
+	return h->kind == REC_END && e->why == REC_KILLED && now && e->rip == now->rip;
 }
 
 /* the last record; NULL for an exit, or the one behind it, of an exec that failed */
@@ -158,7 +171,20 @@ static const struct rec_head *last(struct rt_tcb *t, const struct rec_end *e)
 		return NULL;
 	if (e->why == REC_EXEC && peek() && peek()->kind == REC_CALL)
 		return next();
-	over(t, e->why == REC_SWITCH && e->value != REC_SOMEWHERE ? e->rip : 0);
+	over(t, e->why == REC_SWITCH && e->value != REC_SOMEWHERE ? e->rip : 0, 0);
+}
+
+static void __attribute__((noreturn)) passed(const struct rt_tcb *t)
+{
+	char buf[80] = "";
+	struct rt_str s = rt_str(buf, sizeof(buf));
+
+	rt_put(&s, "the place where a signal came has been passed");
+	if (rt_reach_unlike()) {
+		rt_put(&s, ", unlike memory at ");
+		rt_putx(&s, rt_reach_unlike(), 12);
+	}
+	rt_replay_diverged(buf, t->t.target);
 }
 
 /* How many arguments a system call has, at least: what is in the other registers is not its business, and may
@@ -180,6 +206,7 @@ int rt_replay_before(struct rt_tcb *t)
 					 "r8 of a system call",	 "r9 of a system call"};
 	const struct rec_head *h;
 	uint64_t arg[6];
+	int status;
 
 	now = NULL;
 	t->lp0 = t->t.lp;
@@ -193,6 +220,8 @@ int rt_replay_before(struct rt_tcb *t)
 			mapped = (const void *)h;
 		else
 			bytes = (const void *)h;
+	if (h->kind == REC_PLACE)
+		passed(t);
 	if (h->kind == REC_END && !(h = last(t, (const void *)h)))
 		return -1;
 	now = (const void *)h;
@@ -207,8 +236,8 @@ int rt_replay_before(struct rt_tcb *t)
 	for (int i = 0; now->nr < sizeof(nargs) - 1 && i < nargs[now->nr] - '0'; i++)
 		if (now->arg[i] != arg[i])
 			differs(what[i], t->t.target, arg[i], now->arg[i]);
-	if (last_call())
-		over(t, 0);
+	if (last_call(&status))
+		over(t, 0, status);
 	return -1;
 }
 
@@ -354,6 +383,8 @@ void rt_replay_after(struct rt_tcb *t, long r)
 {
 	if (now && r != now->ret)
 		rt_replay_diverged("a system call has another result", t->t.target);
+	if (now)
+		t->sv.gpr[R11] = now->r11;
 	if (now && t->sv.nr == __NR_rt_sigaction) /* ours: it cannot know what the process was started with */
 		outputs();
 	rt_replay_signal(t, REC_AFTER_CALL, &t->sv.mask);
@@ -395,6 +426,7 @@ bool rt_replay_init(const struct replay_info *info)
 	const struct rec_call *first;
 	const struct rec_head *h;
 	const struct rec_xstate *x = NULL;
+	int status;
 
 	rt_sc(__NR_rt_sigprocmask, 2, &all, 0, 8);
 	if (info->magic != REPLAY_MAGIC || info->version != REPLAY_VERSION)
@@ -404,6 +436,7 @@ bool rt_replay_init(const struct replay_info *info)
 	rt.pid = (uint32_t)rt_getpid();
 	cursor = info->rec;
 	end = cursor + info->rec_size;
+	rt_reach_init(cursor, end);
 	first = (const void *)next();
 	if (first->head.kind != REC_CALL || first->nr != __NR_brk || first->rip)
 		rt_replay_diverged("no recording", 0);
@@ -417,9 +450,10 @@ bool rt_replay_init(const struct replay_info *info)
 	rt_start(info->envp, regs);
 	if (!rt.active)
 		leave(REPLAY_EXIT_FAILED);
-	if (last_call()) { /* there is none */
+	rt_reach_record(cursor);
+	if (last_call(&status)) { /* there is none */
 		rt_thread_end(rt.main);
-		leave(0);
+		leave(status);
 	}
 	memcpy(rt_out.gpr, regs, sizeof(rt_out.gpr));
 	rt_out.rip = regs[16];

@@ -370,6 +370,7 @@ int rt_chunk_full(struct rt_tcb *t)
 	if (!why && rt.pt && !rt.stopped)
 		rt_pt_key(t);
 	t->sv.gpr[R15] = t->t.lp;
+	rt_reach_last = 0; /* a log pointer of another chunk may be the same */
 	return 0;
 }
 

@@ -12,7 +12,8 @@
  * Where that cannot be (the restorer is not traced, a vfork child) the first delivery stops the trace cleanly.
  *
  * SIGTRAP is ours from the start, for the int3 that fill dead bytes of relocated code; a recording and its replay have
- * all signals of faults, to say which instruction the program died of.
+ * all signals of faults, to say which instruction the program died of, and a recording those that would end the program while it
+ * computes (rt_sigact.c), to say where.
  */
 #include "rt.h"
 
@@ -172,23 +173,8 @@ static void say_end(struct rt_tcb *t, int sig, uint64_t uc, const struct rt_intr
 	rt_ring_kick();
 }
 
-/* The kernel is told of the program's default only now: what it does is right, and where. A recording says which
- * instruction it was. */
-static struct rt_go die(struct rt_tcb *t, int sig, const int *info, uint64_t *uc, const struct rt_intr *in)
-{
-	struct rt_ksig act = t->sig[sig].act;
-
-	if (rt.how == RT_RECORD && fault(sig, info))
-		rt_record_end(t, REC_FAULT, (uint32_t)sig, in->w.rip);
-	if (rt.how == RT_REPLAY && fault(sig, info))
-		say_end(t, sig, (uint64_t)uc, in);
-	rt_ksig(sig, &act, NULL);
-	rt_sc(__NR_tgkill, rt_getpid(), rt_sc(__NR_gettid), sig);
-	return (struct rt_go){0, 0};
-}
-
-/* Recording: where a signal that somebody sent has found the program: enum rec_when, or -1: while it computed, which
- * nobody could find again */
+/* Recording: where a signal that somebody sent has found the program: enum rec_when, or -1: while it computed,
+ * which can be found again once (rt_reach.c) */
 static int when(struct rt_tcb *t, uint64_t rip, const struct rt_intr *in)
 {
 	if (t->at_once)
@@ -198,6 +184,33 @@ static int when(struct rt_tcb *t, uint64_t rip, const struct rt_intr *in)
 	if (!within(rip, rt_text_lo, rt_text_hi) || within(rip, rt_full_entry, rt_full_end))
 		return -1;
 	return in->w.where == RUN_STOP_IN_HOOK ? REC_BEFORE_CALL : REC_AFTER_CALL;
+}
+
+/* Recording: a signal that is none of a fault ends the program. */
+static void killed(struct rt_tcb *t, int sig, const uint64_t *uc, const struct rt_intr *in)
+{
+	int at = when(t, in->ip, in);
+
+	if (at != REC_BEFORE_CALL && at != REC_AFTER_CALL)
+		rt_switch_never(t, uc);
+	rt_record_end(t, REC_KILLED, (uint32_t)sig, in->w.rip);
+}
+
+/* The kernel is told of the program's default only now: what it does is right, and where. A recording says which
+ * instruction it was. */
+static struct rt_go die(struct rt_tcb *t, int sig, const int *info, uint64_t *uc, const struct rt_intr *in)
+{
+	struct rt_ksig act = t->sig[sig].act;
+
+	if (rt.how == RT_RECORD && fault(sig, info))
+		rt_record_end(t, REC_FAULT, (uint32_t)sig, in->w.rip);
+	else if (rt.how == RT_RECORD)
+		killed(t, sig, uc, in);
+	if (rt.how == RT_REPLAY && fault(sig, info))
+		say_end(t, sig, (uint64_t)uc, in);
+	rt_ksig(sig, &act, NULL);
+	rt_sc(__NR_tgkill, rt_getpid(), rt_sc(__NR_gettid), sig);
+	return (struct rt_go){0, 0};
 }
 
 /* Recording: a handler is about to be entered. Said, or, if that cannot be, the recording ends, and everything is logged
@@ -220,6 +233,7 @@ static struct rt_tcb *recorded(struct rt_tcb *t, int sig, const int *info, uint6
 	t = rt_switch_signal(t, uc);
 	if (t)
 		rt_sig_look(t, uc, in);
+	in->visit = 1;
 	return t;
 }
 
@@ -294,7 +308,7 @@ struct rt_go rt_signal(int sig, const int *info, uint64_t *uc)
 		trapped(t, uc, trap);
 		return (struct rt_go){0, 0};
 	}
-	if (t->sig[sig].act.handler == 1 && info[2] <= 0)
+	if (t->sig[sig].act.handler == 1 && (info[2] <= 0 || rt.how == RT_RECORD))
 		return (struct rt_go){0, 0}; /* sent by somebody, and the program ignores it */
 	if (rt.how == RT_REPLAY)
 		rt_replay_mask(&uc[MC_MASK]);

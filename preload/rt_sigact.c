@@ -18,11 +18,23 @@ bool rt_sig_fault(int sig)
 	return sig == 4 || sig == 5 || sig == 7 || sig == 8 || sig == 11; /* ILL TRAP BUS FPE SEGV */
 }
 
+/* By default they end the process, wherever it is. Those that only come of a call of its own are not among them, nor those
+ * that the C library has for itself. */
+static bool ends(int sig)
+{
+	static const uint64_t set = 1ull << 0 | 1ull << 1 | 1ull << 2 | 1ull << 9 | 1ull << 11 | 1ull << 13 |
+				    1ull << 14 | 1ull << 15 | 1ull << 23 | 1ull << 25 | 1ull << 26 |
+				    1ull << 28 | 1ull << 29 | ~0ull << 33;
+
+	/* an init process gets none that it has no handler for (kernel, sig_task_ignored()), and would be given them */
+	return rt.how == RT_RECORD && rt.pid != 1 && set >> (sig - 1) & 1;
+}
+
 /* The kernel has our handler although the program has that: SIG_DFL or SIG_IGN */
 bool rt_sig_always(int sig, uint64_t handler)
 {
 	return sig == SIGTRAP || (rt.how == RT_REPLAY && sig == SIGSYS) ||
-	       (rt.how != RT_FULL && rt_sig_fault(sig) && !handler);
+	       (rt.how != RT_FULL && !handler && (rt_sig_fault(sig) || ends(sig)));
 }
 
 long rt_ksig(int sig, const struct rt_ksig *act, struct rt_ksig *old)

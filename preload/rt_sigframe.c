@@ -106,6 +106,7 @@ static void say(struct rt_tcb *t, int sig, uint64_t uc, const struct rt_intr *in
 	s.rip = in->w.rip;
 	s.ip = in->ip;
 	s.rflags = in->rflags;
+	s.visit = in->visit;
 	memcpy(s.gpr, in->gpr, sizeof(s.gpr));
 	rt_event_with(t, RUN_EV_SIGNAL, sizeof(s), &s, sizeof(s));
 }

@@ -173,6 +173,7 @@ struct rt_tcb *rt_sig_look(struct rt_tcb *t, const uint64_t *uc, struct rt_intr 
 	uint64_t rip = uc[MC_RIP];
 
 	in->ip = rip;
+	in->visit = 0;
 	in->rflags = uc[MC_EFLAGS];
 	for (int i = 0; i < 16; i++)
 		in->gpr[i] = uc[rt_uc_word[i]];

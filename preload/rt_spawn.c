@@ -187,13 +187,15 @@ int rt_spawn_wait(void)
 
 struct job {
 	const char *file, *out, *avoid;
+	uint32_t place;
 	char **env;
 };
 
 static void __attribute__((noreturn)) analyzer(void *arg)
 {
 	const struct job *j = arg;
-	char *argv[13] = {rt.analyze, "-o", (char *)j->out}, log[RT_PATH], budget[24];
+	char *argv[15] = {rt.analyze, "-o", (char *)j->out}, log[RT_PATH], budget[24], hex[12];
+	struct rt_str h = rt_str(hex, sizeof(hex));
 	int n = 3;
 
 	if (rt.mapflags & MAP_F_VERIFY)
@@ -218,6 +220,11 @@ static void __attribute__((noreturn)) analyzer(void *arg)
 		argv[n++] = "--avoid";
 		argv[n++] = (char *)j->avoid;
 	}
+	if (j->place != ~0u) {
+		rt_putx(&h, j->place, 8);
+		argv[n++] = "--place";
+		argv[n++] = hex;
+	}
 	argv[n] = (char *)j->file;
 
 	rt_dir_path(log, rt.run, "analyze.log");
@@ -240,11 +247,11 @@ static void __attribute__((noreturn)) around(void *arg)
 }
 
 /* 0 when the tool exited with 0, else its wait status or -errno */
-int rt_spawn_analyzer(const char *file, const char *out, const char *name, const char *avoid)
+int rt_spawn_analyzer(const char *file, const char *out, const char *name, const char *avoid, uint32_t place)
 {
 	struct __kernel_timespec nap = {0, 1000000};
 	uint64_t t0 = rt_msec();
-	struct job j = {file, out, avoid, tool_env()};
+	struct job j = {file, out, avoid, place, tool_env()};
 	bool said = false;
 	int status = 0;
 	long pid, r;

@@ -166,13 +166,14 @@ static int dump(int fd, const struct list *l, uint64_t pad)
 	return r;
 }
 
-static int write_file(struct run_start *s, const struct list *l, uint64_t head, uint64_t pad)
+static int write_file(const char *name, struct run_start *s, const struct list *l, uint64_t head,
+		      uint64_t pad)
 {
 	char path[RT_PATH];
 	long fd;
 	int r;
 
-	rt_dir_path(path, rt.proc, "start.bin");
+	rt_dir_path(path, rt.proc, name);
 	fd = rt_open(path, O_WRONLY | O_CREAT | O_TRUNC, 0666);
 	if (rt_err(fd))
 		return (int)fd;
@@ -182,6 +183,8 @@ static int write_file(struct run_start *s, const struct list *l, uint64_t head, 
 	if (!r)
 		r = dump((int)fd, l, pad);
 	rt_close((int)fd);
+	if (r)
+		rt_sc(__NR_unlink, path);
 	return r;
 }
 
@@ -209,7 +212,7 @@ static uint64_t stack_limit(void)
 }
 
 /* regs: 16 GPRs and rip as they will be when the constructor has returned */
-int rt_start_write(const uint64_t *regs, uint64_t rflags)
+int rt_start_write(const char *name, const uint64_t *regs, uint64_t rflags)
 {
 	struct list l = {.names = 1};
 	struct run_start *s = rt_alloc(sizeof(*s) + MAX_REGIONS * sizeof(struct run_region));
@@ -248,5 +251,5 @@ int rt_start_write(const uint64_t *regs, uint64_t rflags)
 	}
 	if (checksum(s, &l))
 		return -ENOMEM;
-	return write_file(s, &l, head, ((head + RT_PAGE - 1) & ~(RT_PAGE - 1)) - head);
+	return write_file(name, s, &l, head, ((head + RT_PAGE - 1) & ~(RT_PAGE - 1)) - head);
 }

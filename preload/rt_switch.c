@@ -11,14 +11,19 @@
  */
 #include "rt.h"
 
+static void take(const uint64_t *uc, uint64_t *regs)
+{
+	for (int i = 0; i < 16; i++)
+		regs[i] = uc[rt_uc_word[i]];
+	regs[16] = uc[UC_RIP / 8];
+}
+
 static int begin(uint64_t *uc)
 {
 	uint64_t regs[17];
 	int r;
 
-	for (int i = 0; i < 16; i++)
-		regs[i] = uc[rt_uc_word[i]];
-	regs[16] = uc[UC_RIP / 8];
+	take(uc, regs);
 	rt.active = false; /* as in the constructor: files are written from here */
 	rt_slow_all = 0;
 	rt.nmod = rt.nindex = rt.next_id = 0;
@@ -29,7 +34,7 @@ static int begin(uint64_t *uc)
 	if (rt_ring_ready())
 		return -EIO;
 	if (!r)
-		r = rt_start_write(regs, uc[UC_EFLAGS / 8]);
+		r = rt_start_write("start.bin", regs, uc[UC_EFLAGS / 8]);
 	rt.active = !r;
 	return r;
 }
@@ -42,6 +47,8 @@ static struct rt_tcb *change(struct rt_tcb *t, uint64_t *uc, uint32_t where, con
 	uint64_t size = ring_size(old), mask;
 	int r;
 
+	if (where == REC_SOMEWHERE)
+		rt_record_place(t, uc);
 	rt_record_end(t, REC_SWITCH, where, uc[UC_RIP / 8]);
 	rt_chunk_give(t, RING_END);
 	rt_proc(t)->nlive = 0;
@@ -78,6 +85,19 @@ static struct rt_tcb *change(struct rt_tcb *t, uint64_t *uc, uint32_t where, con
 struct rt_tcb *rt_switch_signal(struct rt_tcb *t, uint64_t *uc)
 {
 	return change(t, uc, REC_SOMEWHERE, "a signal came while it computed");
+}
+
+/* A signal is about to end the process where uc says, while it computes. What a replay needs to find that place, memory and
+ * all, is written down before. */
+void rt_switch_never(struct rt_tcb *t, const uint64_t *uc)
+{
+	uint64_t regs[17];
+
+	take(uc, regs);
+	rt_record_place(t, uc);
+	rt.restorable = false;
+	rt_start_write("place.bin", regs,
+		       uc[UC_EFLAGS / 8]); /* if not, the place is not found, and that is said */
 }
 
 /* from the hook of a system call: rip is the instruction that the program goes on with. RT_DO_* */

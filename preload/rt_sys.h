@@ -130,6 +130,14 @@ static inline uint64_t rt_tsc(void)
 	return (uint64_t)hi << 32 | lo;
 }
 
+static inline uint64_t rt_cpu_nsec(void)
+{
+	struct __kernel_timespec ts = {0, 0};
+
+	rt_sc(__NR_clock_gettime, 2 /* CLOCK_PROCESS_CPUTIME_ID */, &ts);
+	return ts.tv_sec * 1000000000ull + ts.tv_nsec;
+}
+
 static inline uint64_t rt_msec(void)
 {
 	struct __kernel_timespec ts = {0, 0};

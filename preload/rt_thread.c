@@ -24,7 +24,9 @@ _Static_assert(offsetof(struct rt_tcb, th) + offsetof(struct ring_thread, callin
 _Static_assert(offsetof(struct tcb, lp) == T_LP && offsetof(struct tcb, r15) == T_R15, "rt_off.h");
 _Static_assert(offsetof(struct tcb, resume) == T_RESUME && offsetof(struct tcb, target) == T_TARGET,
 	       "rt_off.h");
-_Static_assert(offsetof(struct tcb, self) == T_SELF && offsetof(struct tcb, rt_stack) == T_STACK, "rt_off.h");
+_Static_assert(offsetof(struct tcb, self) == T_SELF && offsetof(struct tcb, rt_stack) == T_STACK &&
+		       offsetof(struct tcb, place) == T_PLACE,
+	       "rt_off.h");
 _Static_assert(offsetof(struct rt_regs, rip) == R_RIP && offsetof(struct rt_regs, flags) == R_FLAGS,
 	       "rt_off.h");
 _Static_assert(offsetof(struct rt_regs, mask) == R_MASK && offsetof(struct rt_regs, nr) == R_NR, "rt_off.h");

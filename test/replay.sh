@@ -260,6 +260,80 @@ else
 	bad loop "status $s $(tail -1 "$tmp/verify") $(head -3 "$tmp/decode.err")"
 fi
 
+# ---- signals while it computes: to the very instruction ----
+
+place=$build/test/place_prog
+usec() { # FROM TO
+	echo $(($1 + $(od -An -N4 -tu4 /dev/urandom) % ($2 - $1)))
+}
+count() { # FUNCTION...: accesses in it, in all images of the run
+	decode --json "$tmp/replay.run" > "$tmp/json" && python3 - "$tmp/json" "$@" << 'PY'
+import json, sys
+f = json.load(open(sys.argv[1]))["functions"]
+print(*[sum(x["count"] for x in f if x["function"] == n and x["module"] == "place_prog") for n in sys.argv[2:]])
+PY
+}
+images() {
+	echo "$tmp"/replay.run/proc-* | wc -w
+}
+clean() { # NAME
+	if [ "$1" != "$2" ]; then
+		bad "$3" "accesses $1, not $2: $(grep -v analysing "$tmp/decode.err" | head -3 | tr '\n' ' ')"
+	elif ! verify; then
+		bad "$3" "$(tail -1 "$tmp/verify") $(grep -v analysing "$tmp/decode.err" | head -3 | tr '\n' ' ')"
+	else
+		ok
+	fi
+}
+
+# the handler says how often the loop went round, each time two accesses
+for us in $(usec 500 2000) $(usec 2000 20000); do
+	run replay xx "$place" count "$us"
+	n=$(tail -1 "$tmp/replay.out")
+	clean "$(count count_up)" $((n * 2)) "count $us ($n)"
+	[ "$(images)" = 2 ] || bad "count $us" "$(images) images"
+done
+# all together they access what they do when no signal comes
+work="nested floats strings library ascending"
+run replay xx "$place" work 0
+all=$(count $work)
+verify || bad work "$(tail -1 "$tmp/verify")"
+for us in $(usec 200 700) $(usec 200 1500) $(usec 200 3000) $(usec 200 3000); do
+	run replay xx "$place" work "$us"
+	clean "$(count $work)" "$all" "work $us"
+done
+# killed, by default: memory at that time says how far it was
+for s in TERM HUP ALRM; do # not INT: a shell's background jobs ignore that
+	rm -f "$tmp/out"
+	setarch -R env -i PTRACE_DIR="$tmp/replay.run.k" PTRACE_ANALYZE="$build/ptrace-analyze" PTRACE_RING=4 \
+		XDG_CACHE_HOME="$XDG_CACHE_HOME" PTRACE_CF=replay LD_PRELOAD="$build/libptrace_rt.so" "$place" wait \
+		> "$tmp/out" 2> /dev/null &
+	pid=$!
+	while ! [ -s "$tmp/out" ]; do sleep 0.01; done
+	kill -$s $pid
+	wait $pid
+	status=$?
+	rm -rf "$tmp/replay.run"
+	mv "$tmp/replay.run.k" "$tmp/replay.run"
+	n=$(python3 - "$tmp"/replay.run/proc-*.0/place.bin "$(cat "$tmp/out")" << 'PY'
+import struct, sys
+b, addr = open(sys.argv[1], "rb").read(), int(sys.argv[2], 16)
+n, = struct.unpack_from("<I", b, 12)
+for at in range(0, 4096, 8): # the table of regions: the one that begins with a dumped region that has the counter
+    for i in range(n):
+        lo, size, prot, name, off = struct.unpack_from("<QQIIQ", b, at + 32 * i)
+        if lo % 4096 or size % 4096 or not size:
+            break
+        if prot & 0x100 and lo <= addr < lo + size:
+            print(struct.unpack_from("<Q", b, off + addr - lo)[0])
+            sys.exit()
+PY
+	)
+	case $s in TERM) want=143 ;; HUP) want=129 ;; *) want=142 ;; esac
+	[ $status = $want ] || bad "kill -$s" "status $status"
+	clean "$(count count_up)" $((n * 2)) "kill -$s ($n)"
+done
+
 # ---- what goes wrong ----
 
 run replay xx gzip -nc "$tmp/text"

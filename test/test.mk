@@ -119,6 +119,10 @@ $(B)/test/replay_prog: test/replay_prog.c
 	@mkdir -p $(@D)
 	$(CC) $(CSTD) $(WARN) -O1 -g -o $@ $<
 check-programs: $(B)/test/replay_prog
+$(B)/test/place_prog: test/place_prog.c
+	@mkdir -p $(@D)
+	$(CC) $(CSTD) $(WARN) -O1 -g -o $@ $<
+check-programs: $(B)/test/place_prog
 
 # many children that end at once
 $(B)/test/forks_prog: test/forks_prog.c
