@@ -60,6 +60,10 @@ struct rt_tcb {
 			struct rt_regs sv;
 			struct rt_tcb *child; /* of what the system call is about to make */
 			uint32_t stamp; /* system calls are time stamped */
+			uint32_t lazy; /* recording: signals are held, not blocked (rt_hold.c) */
+			uint64_t alt_lo, alt_size; /* where the program's stack must not be for that */
+			uint64_t held_mask, held_info[16]; /* the program's mask; siginfo_t */
+			uint32_t held; /* 1: there is one */
 			uint32_t child_how, child_proc, child_uid; /* RUN_START_*; its ring_proc */
 			uint32_t born; /* RUN_START_*, 0: as a thread of its process */
 			uint32_t clear_sig; /* the kernel has reset its handlers (CLONE_CLEAR_SIGHAND) */
@@ -414,7 +418,7 @@ int rt_record_prepare(void); /* 0 or -errno */
 void rt_record_start(struct rt_tcb *t);
 int rt_record_before(struct rt_tcb *t);
 int rt_record_call(struct rt_tcb *t, long r);
-void rt_record_sigreturn(struct rt_tcb *t, uint64_t mask);
+void rt_record_sigreturn(struct rt_tcb *t, const uint64_t *uc);
 void rt_record_signal(struct rt_tcb *t, int sig, const void *info, uint32_t when); /* enum rec_when */
 void rt_record_place(struct rt_tcb *t, const uint64_t *uc);
 void rt_record_end(struct rt_tcb *t, uint32_t why, uint32_t value, uint64_t rip); /* enum rec_why */
@@ -448,6 +452,14 @@ void rt_replay_diverged(const char *what, uint64_t rip) __attribute__((noreturn)
 const struct rec_nondet *rt_replay_nondet(struct rt_tcb *t, uint32_t what);
 
 void rt_replay_here(struct rt_tcb *t, const struct rt_intr *in) __attribute__((noreturn));
+
+/* rt_hold.c */
+void rt_hold_start(struct rt_tcb *t);
+void rt_hold_never(struct rt_tcb *t);
+void rt_hold_block(struct rt_tcb *t);
+void rt_hold_give(struct rt_tcb *t);
+void rt_hold_stack(struct rt_tcb *t, const uint64_t *stack);
+void rt_hold_handler(int sig, uint64_t flags);
 
 /* rt_reach.c */
 extern uint64_t rt_reach_last;

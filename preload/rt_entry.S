@@ -18,7 +18,7 @@
  * A signal may arrive between any two instructions while the program's mask is in force.
  * Therefore rsp is the program's at all those places, no memory of its stack is touched, and
  * the labels below let rt_sigwhere.c rebuild the program's registers at each of them. The
- * runtime's C code runs with every signal blocked, on its own stack.
+ * runtime's C code runs with every signal blocked, or held (rt_hold.c), on its own stack.
  */
 #include "rt_off.h"
 
@@ -81,6 +81,18 @@
 	syscall
 	.endm
 
+	/* block_signals, or what is as good and cheaper (rt_hold.c) */
+	.macro hold_signals
+	mov SV(R_RSP), %rax
+	sub %gs:T_ALT_LO, %rax
+	cmp %gs:T_ALT_SIZE, %rax
+	jb 8f
+	movl $1, %gs:T_LAZY
+	jmp 9f
+8:	block_signals
+9:
+	.endm
+
 	.macro unblock_signals
 	mov SV(R_RSP), %rsp
 	mov $NR_RT_SIGPROCMASK, %eax
@@ -90,6 +102,18 @@
 	xor %edx, %edx
 	mov $8, %r10d
 	syscall
+	.endm
+
+	.macro release_signals
+	mov SV(R_RSP), %rsp
+	cmpl $0, %gs:T_LAZY
+	je 8f
+	movl $0, %gs:T_LAZY
+	cmpl $0, %gs:T_HELD	/* if so, they are all blocked by now */
+	je 9f
+	call_c rt_hold_give
+8:	unblock_signals
+9:
 	.endm
 
 	/* C code expects DF clear; the program may have set it */
@@ -257,7 +281,7 @@ label rt_slow_entry
 	mov SV(R_NR), %rax
 	save_all
 label rt_slow_saved
-	block_signals
+	hold_signals
 	call_c rt_syscall
 3:	cmp $RT_DO_REAL, %eax
 	je rt_real
@@ -267,7 +291,7 @@ label rt_slow_saved
 	je rt_exit
 	ja rt_leave
 label rt_finish
-	unblock_signals
+	release_signals
 	/* as the mask is the program's now: a thread that its process's end waits for does not seem to compute before it
 	 * has taken the signal that asks where it is (rt_halt.c) */
 	movl $0, %gs:T_CALLING
@@ -276,13 +300,13 @@ label rt_finish
 label rt_finish_end
 
 rt_real:
-	unblock_signals
+	release_signals
 	load_all
 	syscall
 label rt_real_after
 	mov %rax, SV(R_RAX)
 label rt_real_done
-	block_signals
+	hold_signals
 	call_c rt_syscall_post
 	jmp 3b
 
@@ -472,6 +496,8 @@ label rt_leave
  * stack. The handler is entered as the kernel would have: its frame is the kernel's, its registers but
  * for the arguments and rax are the interrupted ones, of which rt_signal() has made the program's. */
 label rt_sig_entry
+	cmpl $0, %gs:T_LAZY
+	jne 8f
 	mov %rsp, %rax
 	mov %gs:T_STACK, %rsp
 	push %rax
@@ -514,6 +540,20 @@ label rt_sig_open_end
 	handler_args
 	jmp *OUT(R_RIP)
 
+	/* C code was interrupted, on its own stack: kept for release_signals; until then all signals are blocked */
+8:	mov UC_SIGMASK(%rdx), %rax
+	mov %rax, %gs:T_HELD_MASK
+	movq $-1, UC_SIGMASK(%rdx)
+	.set off, 0
+	.rept 16
+	mov off(%rsi), %rax
+	mov %rax, %gs:T_HELD_INFO + off
+	.set off, off + 8
+	.endr
+	movl $1, %gs:T_HELD
+	mov %rdx, %rbx
+	jmp 6b
+
 label rt_restorer
 	mov $15, %eax		/* rt_sigreturn */
 	syscall
@@ -533,6 +573,7 @@ label rt_stack_top
 	.hidden rt_out, rt_special, rt_slow_all
 	.hidden rt_reach_rcx, rt_reach_last, rt_reach_base, rt_reach_visit, rt_reach_next, rt_reach_neg
 	.hidden rt_reach_addr, rt_reach_word, rt_reach
+	.hidden rt_hold_give
 	.hidden rt_init, rt_chunk_full, rt_syscall, rt_syscall_post, rt_born, rt_signal
 
 	.section .note.GNU-stack, "", @progbits

@@ -2,7 +2,7 @@
  *
  * rt_hook.c - system calls that matter to the runtime
  *
- * Called by rt_entry.S with every signal blocked and the program's registers in t->sv. Calls
+ * Called by rt_entry.S with every signal blocked, or held (rt_hold.c), and the program's registers in t->sv. Calls
  * that only need something done around them are executed here; those that make or end a
  * process are handed back (RT_DO_REAL) to be executed with the program's own registers, stack
  * and mask. To stop before a call is to leave at its original `syscall` instruction (two
@@ -309,6 +309,7 @@ int rt_syscall(struct rt_tcb *t)
 
 	if (r >= 0)
 		return r;
+	rt_hold_block(t);
 	t->lp0 = t->t.lp;
 	stamp(t);
 	switch (t->sv.nr) {

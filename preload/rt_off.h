@@ -26,6 +26,12 @@
 
 #define T_CHILD 0x128 /* TCB of what the system call is about to make */
 #define T_STAMP 0x130 /* not 0: system calls are time stamped */
+#define T_LAZY 0x134 /* not 0: signals are held, not blocked (rt_hold.c) */
+#define T_ALT_LO 0x138
+#define T_ALT_SIZE 0x140
+#define T_HELD_MASK 0x148
+#define T_HELD_INFO 0x150 /* siginfo_t */
+#define T_HELD 0x1d0
 #define T_LIFE 0xfc0 /* struct ring_thread (ring.h) */
 #define T_CALLING 0xfd8
 
@@ -47,6 +53,7 @@
 #define R_R15 0x78
 
 /* the kernel's struct ucontext (arch/x86/include/uapi/asm/sigcontext.h), bytes; behind it in the frame: siginfo */
+#define UC_STACK 16 /* stack_t */
 #define UC_R8 40
 #define UC_R9 48
 #define UC_R10 56

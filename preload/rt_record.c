@@ -146,16 +146,19 @@ int rt_record_call(struct rt_tcb *t, long r)
 		why = "it may write to a file that it has mapped";
 	if (why)
 		return rt_switch_here(t, t->t.target, why);
+	if (t->sv.nr == __NR_sigaltstack && !r && arg[0])
+		rt_hold_stack(t, (const void *)arg[0]);
 	put_call(t, r, n);
 	t->sv.gpr[R15] = t->t.lp = t->th.rec;
 	return RT_DO_FINISH;
 }
 
 /* A handler is about to return. What waits for the mask that was in force comes before the first instruction there. */
-void rt_record_sigreturn(struct rt_tcb *t, uint64_t mask)
+void rt_record_sigreturn(struct rt_tcb *t, const uint64_t *uc)
 {
-	uint64_t waiting = 0;
+	uint64_t waiting = 0, mask = uc[UC_SIGMASK / 8];
 
+	rt_hold_stack(t, &uc[UC_STACK / 8]);
 	put_call(t, 0, 0);
 	rt_sc(__NR_rt_sigpending, &waiting, sizeof(waiting));
 	for (int sig = 1; sig <= 64; sig++)
@@ -507,6 +510,7 @@ void rt_record_start(struct rt_tcb *t)
 		{REC_CALL, sizeof(c)}, __NR_brk, 0, rt_sc(__NR_brk, 0), 0, {0}, rt_tsc(), rt_tsc(), 0};
 	struct rec_cpu cpu = {.head = {REC_CPU, sizeof(cpu)}};
 
+	rt_hold_start(t);
 	t->th.rec = t->t.lp;
 	rt.umask = (uint32_t)rt_sc(__NR_umask, 022);
 	rt_sc(__NR_umask, rt.umask);

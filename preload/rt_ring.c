@@ -441,6 +441,7 @@ void rt_log(struct rt_tcb *t, const void *from, uint64_t n)
 		p += k;
 		n -= k;
 		if (n && next_chunk(t)) { /* the trace is about to end anyway */
+			rt_hold_block(t);
 			rt_stop_here(t, RUN_STOP_COLLECTOR);
 			t->t.lp = t->chunk;
 		}

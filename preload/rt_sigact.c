@@ -124,6 +124,7 @@ static long replace(struct rt_sigview *v, int sig, const struct rt_ksig *want, s
 	long r;
 
 	if (want->handler > 1) {
+		rt_hold_handler(sig, want->flags);
 		v->act = v->last = *want;
 		v->ours = 1;
 	}

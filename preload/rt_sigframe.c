@@ -318,7 +318,7 @@ int rt_sigreturn(struct rt_tcb *t)
 	if (f || err)
 		memcpy(uc, (void *)frame, UC_SIZE);
 	if (rt.how == RT_RECORD)
-		rt_record_sigreturn(t, uc[UC_SIGMASK / 8]);
+		rt_record_sigreturn(t, uc);
 	while ((reason = rt_frame_leave(t, uc, frame))) {
 		if (rt_stop_here(t, reason))
 			return rt_stop_leave(t, reason, t->t.target - 2);

@@ -104,9 +104,11 @@ void rt_switch_never(struct rt_tcb *t, const uint64_t *uc)
 int rt_switch_here(struct rt_tcb *t, uint64_t rip, const char *why)
 {
 	uint64_t uc[UC_SIZE / 8], rflags = rt_rflags(0x202, t->sv.flags);
-	struct rt_regs sv = t->sv;
+	struct rt_regs sv;
 	struct rt_tcb *n;
 
+	rt_hold_block(t);
+	sv = t->sv;
 	memset(uc, 0, sizeof(uc));
 	for (int i = 0; i < 16; i++)
 		uc[rt_uc_word[i]] = sv.gpr[i];

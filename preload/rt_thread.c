@@ -80,6 +80,7 @@ static struct rt_tcb *tcb_new(uint32_t proc)
 		return NULL;
 	private = (uint8_t *)rt.private + (uint64_t)i * RT_PRIVATE;
 	memset(t, 0, offsetof(struct rt_tcb, th));
+	rt_hold_never(t);
 	t->t.self = (uint64_t)t;
 	t->t.chunk_full = (uint64_t)rt_full_entry;
 	t->t.syscall = (uint64_t)rt_sys_entry;

@@ -4,13 +4,15 @@
  *
  * usage: step_sig N PROG ARGS...
  *        step_sig every PROG ARGS...
+ *        step_sig hooks PROG ARGS...
  *
  * Counting begins when the program gets a SIGURG, which is kept from it, and ends with the next. N: a
  * SIGUSR1 after exactly N instructions; N = 0 sends nothing. every: a SIGUSR1 at every instruction (four times
  * at most) at which the program has it open, its own or the tracer's, but for those of the handler, which runs freely to its
  * sigreturn; and at every 16th of them a SIGUSR2 at the first instruction of the way into that handler at which
- * that is open. Exit status: the program's, or 100 if a second SIGURG came before N, 101 for what
- * should not happen. every: says how many signals were sent on file descriptor 3.
+ * that is open. hooks: as every, but only at instructions of libptrace_rt.so; no
+ * SIGUSR2, and none while it is blocked. Exit status: the program's, or 100 if a second SIGURG came before N, 101 for what
+ * should not happen. every, hooks: how many signals were sent is said on file descriptor 3.
  */
 #define _GNU_SOURCE
 #include <elf.h>
@@ -134,6 +136,40 @@ static int enough(pid_t p)
 	return ++seen[i % (1 << 14)].n > 4;
 }
 
+/* the runtime's text */
+static struct {
+	uint64_t lo, hi;
+} runtime;
+
+static void find_runtime(pid_t p)
+{
+	char path[64], line[4096];
+	FILE *f;
+
+	snprintf(path, sizeof(path), "/proc/%d/maps", p);
+	f = fopen(path, "r");
+	while (f && fgets(line, sizeof(line), f)) {
+		uint64_t lo, hi;
+
+		if (strstr(line, "libptrace_rt.so") && strstr(line, " r-xp ") && sscanf(line, "%lx-%lx", &lo, &hi) == 2) {
+			runtime.lo = lo;
+			runtime.hi = hi;
+		}
+	}
+	if (!f || !runtime.hi) {
+		fprintf(stderr, "step_sig: no libptrace_rt.so in process %d\n", p);
+		exit(101);
+	}
+	fclose(f);
+}
+
+static int elsewhere(pid_t p)
+{
+	struct user_regs_struct r;
+
+	return runtime.hi && !ptrace(PTRACE_GETREGS, p, NULL, &r) && (r.rip < runtime.lo || r.rip >= runtime.hi);
+}
+
 static int every(pid_t p, int st)
 {
 	long sent = 0, nested = 0, blocked = 0;
@@ -146,7 +182,7 @@ static int every(pid_t p, int st)
 		if (!open_for(p, SIGUSR1)) {
 			/* Not step by step: the flags that are pushed meanwhile would have the trap flag. Every other
 			 * time a signal waits for the end of this. */
-			int wait = blocked++ & 1;
+			int wait = !runtime.hi && blocked++ & 1;
 
 			if (wait && ++sent)
 				syscall(SYS_tgkill, p, p, SIGUSR1);
@@ -154,11 +190,13 @@ static int every(pid_t p, int st)
 				st = stop(p, PTRACE_SYSCALL, signal_of(st));
 			while (WIFSTOPPED(st) && !open_for(p, SIGUSR1));
 			st = leave(p, st, wait);
-		} else if (enough(p)) {
+			if (runtime.hi && WIFSTOPPED(st)) /* one that waited comes first */
+				st = stop(p, PTRACE_SINGLESTEP, signal_of(st));
+		} else if (signal_of(st) || elsewhere(p) || enough(p)) {
 			st = stop(p, PTRACE_SINGLESTEP, signal_of(st));
 		} else {
 			st = stop(p, PTRACE_SINGLESTEP, SIGUSR1);
-			if (++sent % 16 == 0) {
+			if (++sent % 16 == 0 && !runtime.hi) {
 				st = into(p, st, nested++ % 12);
 				handlers++;
 			}
@@ -174,12 +212,12 @@ static int every(pid_t p, int st)
 
 int main(int argc, char **argv)
 {
-	int all = argc > 2 && !strcmp(argv[1], "every"), st;
+	int hooks = argc > 2 && !strcmp(argv[1], "hooks"), all = hooks || (argc > 2 && !strcmp(argv[1], "every")), st;
 	long n = argc > 2 && !all ? atol(argv[1]) : -1;
 	pid_t p;
 
 	if (n < 0 && !all) {
-		fprintf(stderr, "usage: step_sig N|every PROG ARGS...\n");
+		fprintf(stderr, "usage: step_sig N|every|hooks PROG ARGS...\n");
 		return 101;
 	}
 	p = fork();
@@ -193,5 +231,7 @@ int main(int argc, char **argv)
 		return 101;
 	while (WIFSTOPPED(st) && WSTOPSIG(st) != SIGURG)
 		st = stop(p, PTRACE_CONT, WSTOPSIG(st) == SIGTRAP ? 0 : WSTOPSIG(st));
+	if (hooks && WIFSTOPPED(st))
+		find_runtime(p);
 	return all ? every(p, st) : after(p, st, n);
 }

@@ -123,6 +123,10 @@ $(B)/test/place_prog: test/place_prog.c
 	@mkdir -p $(@D)
 	$(CC) $(CSTD) $(WARN) -O1 -g -o $@ $<
 check-programs: $(B)/test/place_prog
+$(B)/test/hold_prog: test/hold_prog.c
+	@mkdir -p $(@D)
+	$(CC) $(CSTD) $(WARN) -O1 -g -o $@ $<
+check-programs: $(B)/test/hold_prog
 
 # many children that end at once
 $(B)/test/forks_prog: test/forks_prog.c

@@ -36,6 +36,7 @@ run forks test/forks.sh "$b"
 run rough test/rough.sh "$b"
 run step_sig env B="$b" test/step_sig.sh
 run sig test/sig.sh "$b"
+run hold test/hold.sh "$b"
 # every program once, and the variants that differ most
 p=$b/test/progs
 # shellcheck disable=SC2046 # names without spaces
