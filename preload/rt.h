@@ -453,6 +453,11 @@ const struct rec_nondet *rt_replay_nondet(struct rt_tcb *t, uint32_t what);
 
 void rt_replay_here(struct rt_tcb *t, const struct rt_intr *in) __attribute__((noreturn));
 
+/* rt_vdso.c */
+int rt_vdso_change(void);
+void rt_vdso_signal(uint64_t rip);
+void rt_vdso_back(void);
+
 /* rt_hold.c */
 void rt_hold_start(struct rt_tcb *t);
 void rt_hold_never(struct rt_tcb *t);

@@ -23,7 +23,8 @@
 #define SA_RESETHAND 0x80000000u
 #define SS_DISABLE 2
 
-_Static_assert(offsetof(struct rt_tcb, lazy) == T_LAZY && offsetof(struct rt_tcb, held) == T_HELD, "rt_off.h");
+_Static_assert(offsetof(struct rt_tcb, lazy) == T_LAZY && offsetof(struct rt_tcb, held) == T_HELD,
+	       "rt_off.h");
 _Static_assert(offsetof(struct rt_tcb, alt_lo) == T_ALT_LO && offsetof(struct rt_tcb, alt_size) == T_ALT_SIZE,
 	       "rt_off.h");
 _Static_assert(offsetof(struct rt_tcb, held_mask) == T_HELD_MASK, "rt_off.h");
@@ -48,7 +49,8 @@ void rt_hold_give(struct rt_tcb *t)
 	t->held = 0;
 	t->sv.mask = t->held_mask;
 	if (rt_err(rt_sc(NR_RT_TGSIGQUEUEINFO, pid, tid, (int)info[0], info)))
-		rt_sc(__NR_tgkill, pid, tid, (int)info[0]); /* no room for what comes with it (RLIMIT_SIGPENDING) */
+		rt_sc(__NR_tgkill, pid, tid,
+		      (int)info[0]); /* no room for what comes with it (RLIMIT_SIGPENDING) */
 }
 
 /* from here on they are blocked indeed */

@@ -15,7 +15,6 @@
  * (unregistered), and the break (said once).
  */
 #include <cpuid.h>
-#include <elf.h>
 #include "rt.h"
 #include "rt_sysout.h"
 
@@ -325,90 +324,6 @@ void rt_nondet(struct rt_tcb *t)
 
 /* ---- the start ---- */
 
-/* b8 nr; 0f 05; c3: mov $nr,%eax; syscall; ret */
-static void put_stub(uint8_t *at, uint32_t nr)
-{
-	at[0] = 0xb8;
-	memcpy(at + 1, &nr, 4);
-	at[5] = 0x0f;
-	at[6] = 0x05;
-	at[7] = 0xc3;
-}
-
-static uint32_t vdso_call(const char *name)
-{
-	static const struct {
-		const char *name;
-		uint32_t nr;
-	} call[] = {{"__vdso_clock_gettime", __NR_clock_gettime},
-		    {"__vdso_gettimeofday", __NR_gettimeofday},
-		    {"__vdso_time", __NR_time},
-		    {"__vdso_getcpu", __NR_getcpu},
-		    {"__vdso_clock_getres", __NR_clock_getres},
-		    {"__vdso_getrandom", ~0u}};
-
-	for (size_t i = 0; i < sizeof(call) / sizeof(call[0]); i++)
-		if (rt_streq(name, call[i].name))
-			return call[i].nr;
-	return 0;
-}
-
-/* mov $-38,%eax (ENOSYS); ret */
-static const uint8_t no_such[6] = {0xb8, 0xda, 0xff, 0xff, 0xff, 0xc3};
-
-static void change_id(uint8_t *image, const Elf64_Phdr *ph)
-{
-	uint64_t at = ph->p_offset, end = at + ph->p_filesz;
-
-	while (at + sizeof(Elf64_Nhdr) <= end) {
-		const Elf64_Nhdr *n = (void *)(image + at);
-		uint64_t desc = at + sizeof(*n) + ((n->n_namesz + 3) & ~3u);
-
-		if (n->n_type == NT_GNU_BUILD_ID && n->n_descsz && desc + n->n_descsz <= end)
-			image[desc] ^= 0xff; /* it is another image now */
-		at = desc + ((n->n_descsz + 3) & ~3u);
-	}
-}
-
-/* The vDSO's image, which begins with its ELF header; its sections are in it (the kernel's vdso.lds). */
-static void change_vdso(uint8_t *image)
-{
-	const Elf64_Ehdr *eh = (void *)image;
-	const Elf64_Phdr *ph = (void *)(image + eh->e_phoff);
-	const Elf64_Shdr *sh = (void *)(image + eh->e_shoff);
-	const Elf64_Sym *sym;
-	const char *str;
-
-	for (uint32_t i = 0; i < eh->e_shnum; i++) {
-		if (sh[i].sh_type != SHT_DYNSYM)
-			continue;
-		sym = (void *)(image + sh[i].sh_offset);
-		str = (void *)(image + sh[sh[i].sh_link].sh_offset);
-		for (uint64_t k = 0; k < sh[i].sh_size / sizeof(*sym); k++) {
-			uint32_t nr = sym[k].st_shndx ? vdso_call(str + sym[k].st_name) : 0;
-
-			if (nr == ~0u)
-				memcpy(image + sym[k].st_value, no_such, sizeof(no_such));
-			else if (nr)
-				put_stub(image + sym[k].st_value, nr);
-		}
-	}
-	for (uint32_t i = 0; i < eh->e_phnum; i++)
-		if (ph[i].p_type == PT_NOTE)
-			change_id(image, &ph[i]);
-}
-
-static bool find_vdso(const struct rt_vma *v, void *arg)
-{
-	uint64_t *span = arg;
-
-	if (!rt_streq(v->path, "[vdso]"))
-		return true;
-	span[0] = v->lo;
-	span[1] = v->hi - v->lo;
-	return false;
-}
-
 #define RSEQ_SIG 0x53053053u /* glibc's, sysdeps/unix/sysv/linux/x86/bits/rseq.h */
 #define RSEQ_REACH 4096 /* it is in libc's struct pthread, at fs, aligned to 32 */
 
@@ -460,6 +375,7 @@ bool rt_record_alone(void)
 
 void rt_record_not(const char *why)
 {
+	rt_vdso_back();
 	rt.how = RT_FULL;
 	rt.full_why = why;
 	rt.restorable = false;
@@ -472,18 +388,10 @@ void rt_record_not(const char *why)
 /* before anything of the program has been looked at */
 int rt_record_prepare(void)
 {
-	uint64_t vdso[2] = {0, 0};
-	int r = rt_maps(find_vdso, vdso);
+	int r = rt_vdso_change();
 
 	if (r)
 		return r;
-	if (vdso[0]) {
-		r = (int)rt_mprotect(vdso[0], vdso[1], PROT_READ | PROT_WRITE);
-		if (r)
-			return r;
-		change_vdso((uint8_t *)vdso[0]);
-		rt_mprotect(vdso[0], vdso[1], PROT_READ | PROT_EXEC);
-	}
 	drop_rseq();
 	return 0;
 }

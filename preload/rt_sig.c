@@ -221,6 +221,7 @@ static struct rt_tcb *recorded(struct rt_tcb *t, int sig, const int *info, uint6
 	int at = fault(sig, info) ? 0 : when(t, uc[MC_RIP], in);
 
 	t->at_once = 0;
+	rt_vdso_signal(in->w.rip);
 	if (at >= 0 && !stops) {
 		if (!fault(sig, info))
 			rt_record_signal(t, sig, info, (uint32_t)at);

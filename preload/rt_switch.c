@@ -57,6 +57,7 @@ static struct rt_tcb *change(struct rt_tcb *t, uint64_t *uc, uint32_t where, con
 	__atomic_store_n(&rt_proc(t)->state, RING_EXEC, __ATOMIC_RELEASE);
 	rt_ring_kick();
 	rt_unapply_all();
+	rt_vdso_signal(uc[UC_RIP / 8]);
 	rt_sig_full();
 	rt_record_not(why);
 	mask = rt_sc(__NR_umask, rt.umask);

@@ -26,7 +26,9 @@ static void handler(int sig, siginfo_t *si, void *uc)
 {
 	(void)uc;
 	got++;
-	bad |= (sig != SIGUSR1 || si->si_signo != SIGUSR1 || (si->si_code && si->si_code != SI_TKILL && si->si_code != SI_KERNEL)) << 1;
+	bad |= (sig != SIGUSR1 || si->si_signo != SIGUSR1 ||
+		(si->si_code && si->si_code != SI_TKILL && si->si_code != SI_KERNEL))
+	       << 1;
 }
 
 static void once(int sig)
@@ -43,7 +45,9 @@ static void calls(void)
 
 	kill(pid, SIGURG);
 	bad |= (syscall(SYS_getpid) != pid) << 2;
-	bad |= (write(fd[1], a, sizeof(a)) != sizeof(a) || read(fd[0], b, sizeof(b)) != sizeof(b) || memcmp(a, b, sizeof(a))) << 3;
+	bad |= (write(fd[1], a, sizeof(a)) != sizeof(a) || read(fd[0], b, sizeof(b)) != sizeof(b) ||
+		memcmp(a, b, sizeof(a)))
+	       << 3;
 	bad |= (syscall(SYS_clock_gettime, CLOCK_MONOTONIC, &t) || !t.tv_sec) << 4;
 	errno = 0;
 	bad |= (close(-1) != -1 || errno != EBADF) << 5;

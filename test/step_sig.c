@@ -151,7 +151,8 @@ static void find_runtime(pid_t p)
 	while (f && fgets(line, sizeof(line), f)) {
 		uint64_t lo, hi;
 
-		if (strstr(line, "libptrace_rt.so") && strstr(line, " r-xp ") && sscanf(line, "%lx-%lx", &lo, &hi) == 2) {
+		if (strstr(line, "libptrace_rt.so") && strstr(line, " r-xp ") &&
+		    sscanf(line, "%lx-%lx", &lo, &hi) == 2) {
 			runtime.lo = lo;
 			runtime.hi = hi;
 		}
@@ -167,7 +168,8 @@ static int elsewhere(pid_t p)
 {
 	struct user_regs_struct r;
 
-	return runtime.hi && !ptrace(PTRACE_GETREGS, p, NULL, &r) && (r.rip < runtime.lo || r.rip >= runtime.hi);
+	return runtime.hi && !ptrace(PTRACE_GETREGS, p, NULL, &r) &&
+	       (r.rip < runtime.lo || r.rip >= runtime.hi);
 }
 
 static int every(pid_t p, int st)
@@ -212,7 +214,8 @@ static int every(pid_t p, int st)
 
 int main(int argc, char **argv)
 {
-	int hooks = argc > 2 && !strcmp(argv[1], "hooks"), all = hooks || (argc > 2 && !strcmp(argv[1], "every")), st;
+	int hooks = argc > 2 && !strcmp(argv[1], "hooks"),
+	    all = hooks || (argc > 2 && !strcmp(argv[1], "every")), st;
 	long n = argc > 2 && !all ? atol(argv[1]) : -1;
 	pid_t p;
 
