@@ -21,7 +21,7 @@
 
 #include <stdint.h>
 
-#define RUN_VERSION 12
+#define RUN_VERSION 13
 
 /* ---- stream: marks -------------------------------------------------------------------
  *
