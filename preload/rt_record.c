@@ -152,17 +152,35 @@ int rt_record_call(struct rt_tcb *t, long r)
 	return RT_DO_FINISH;
 }
 
-/* A handler is about to return. What waits for the mask that was in force comes before the first instruction there. */
+/* by default; the others are ignored, or stop it */
+static bool kills(int sig)
+{
+	return sig != 17 && sig != 18 && sig != 23 && sig != 28 &&
+	       !(sig >= 19 && sig <= 22); /* CHLD CONT URG WINCH; STOP … */
+}
+
+/* A handler is about to return. What waits for the mask that was in force comes before the first instruction there, and may be
+ * the end. */
 void rt_record_sigreturn(struct rt_tcb *t, const uint64_t *uc)
 {
 	uint64_t waiting = 0, mask = uc[UC_SIGMASK / 8];
+	int last = 0;
 
 	rt_hold_stack(t, &uc[UC_STACK / 8]);
 	put_call(t, 0, 0);
 	rt_sc(__NR_rt_sigpending, &waiting, sizeof(waiting));
-	for (int sig = 1; sig <= 64; sig++)
-		if ((waiting & ~mask) >> (sig - 1) & 1 && t->sig[sig].act.handler > 1)
+	for (int sig = 1; sig <= 64; sig++) {
+		const struct rt_sigview *v = &t->sig[sig];
+
+		if (!((waiting & ~mask) >> (sig - 1) & 1))
+			continue;
+		if (v->act.handler > 1)
 			t->at_once = 1;
+		else if (!v->act.handler && !v->ours && kills(sig))
+			last = sig;
+	}
+	if (last && !t->at_once)
+		rt_record_end(t, REC_KILLED, (uint32_t)last, t->t.target);
 }
 
 /* A handler is about to be entered for a signal that somebody sent. */

@@ -64,6 +64,24 @@ static void returns(void)
 	raise(SIGUSR1);
 }
 
+/* as programs do that clean up when they are told to end: the default action, once more; that comes when this returns */
+static void again(int sig)
+{
+	struct sigaction sa = {.sa_handler = SIG_DFL};
+
+	sigaction(sig, &sa, NULL);
+	raise(sig);
+}
+
+static void reraised(int sig)
+{
+	struct sigaction sa = {.sa_handler = again};
+
+	sigaction(sig, &sa, NULL);
+	raise(sig);
+	puts("not reached");
+}
+
 /* at any instruction, a thousand times a second. late: the handler comes after the timer */
 static void ticks(int late)
 {
@@ -181,6 +199,10 @@ int main(int argc, char **argv)
 		returns();
 	else if (!strcmp(what, "ticks") || !strcmp(what, "late"))
 		ticks(!strcmp(what, "late"));
+	else if (!strcmp(what, "reraised"))
+		reraised(SIGPIPE);
+	else if (!strcmp(what, "reraised-term"))
+		reraised(SIGTERM);
 	else if (!strcmp(what, "hidden"))
 		hidden();
 	else if (!strcmp(what, "dropped"))

@@ -76,7 +76,7 @@ rm -rf run.dir run.dir.old cache/ptrace
 check cf refused 'PTRACE_CF=x: unknown' PTRACE_CF=x
 check pt-aux refused 'PTRACE_PT_AUX' PTRACE_PT_AUX=1K
 check pt-ring refused 'PTRACE_PT_RING' PTRACE_PT_RING=x
-check pt-key refused 'PTRACE_PT_KEY' PTRACE_PT_KEY=8K
+check pt-key refused 'PTRACE_PT_KEY' PTRACE_PT_KEY=1K
 check pt-psb refused 'PTRACE_PT_PSB' PTRACE_PT_PSB=16
 check pt-mtc refused 'PTRACE_PT_MTC' PTRACE_PT_MTC=on
 check pt-retc refused 'PTRACE_PT_RETC' PTRACE_PT_RETC=2
