@@ -208,6 +208,8 @@ static uint32_t wait_chunk(bool *fresh)
 			__asm__ volatile("pause");
 			continue;
 		}
+		if (i == SPINS)
+			rt_ring_kick();
 		if (!rt_ring_dead())
 			rt_futex_wait(&h->freed, freed, 100);
 		else if (!reclaim())
@@ -265,9 +267,12 @@ struct ring_desc *rt_chunk_desc(const struct rt_tcb *t)
 	return ring_desc(rt.ring, t->th.chunk);
 }
 
+#define ENDS 8 /* of threads, each with a chunk, until the collector is woken */
+
 /* what t has written goes to the collector; t has no chunk then */
 void rt_chunk_give(struct rt_tcb *t, uint32_t kind)
 {
+	static uint32_t ended;
 	uint32_t c = t->th.chunk;
 	struct ring_desc *d = ring_desc(rt.ring, c);
 
@@ -279,7 +284,9 @@ void rt_chunk_give(struct rt_tcb *t, uint32_t kind)
 	d->tsc_close = rt_now();
 	ring_push_full(rt.ring, c);
 	__atomic_store_n(&t->th.chunk, RING_NONE, __ATOMIC_RELEASE);
-	rt_ring_kick();
+	/* To wake the collector costs more than all else at a thread's end. It looks by itself, too, and what waits for it kicks. */
+	if (kind != RING_END || rt.pt || __atomic_add_fetch(&ended, 1, __ATOMIC_RELAXED) % ENDS == 0)
+		rt_ring_kick();
 }
 
 /* to the collector, for this process, in a chunk of its own. 0 or -errno */
