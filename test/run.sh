@@ -9,20 +9,39 @@ mkdir -p "$log"
 pass=0
 fail=0
 bad=
-run() { # run NAME COMMAND...: a test is a command that exits 0
-	name=$1
-	shift
-	start=$(date +%s)
-	if "$@" >"$log/$name" 2>&1; then
+said() { # NAME STATUS SECONDS
+	if [ "$2" = 0 ]; then
 		pass=$((pass + 1))
 		r=ok
 	else
 		fail=$((fail + 1))
-		bad="$bad $name"
+		bad="$bad $1"
 		r=FAILED
 	fi
-	printf '%-24s %-7s %3ds  %s\n' "$name" "$r" $(($(date +%s) - start)) "$(tail -1 "$log/$name")"
-	[ $r = ok ] || tail -40 "$log/$name" | sed 's/^/    /'
+	printf '%-24s %-7s %3ds  %s\n' "$1" "$r" "$3" "$(tail -1 "$log/$1")"
+	[ $r = ok ] || tail -40 "$log/$1" | sed 's/^/    /'
+}
+timed() { # NAME COMMAND...: status and seconds
+	name=$1
+	shift
+	start=$(date +%s)
+	"$@" >"$log/$name" 2>&1
+	echo $? $(($(date +%s) - start))
+}
+beside='' pid=''
+run_beside() { # as run, but while the next one runs: for those that use one processor
+	beside=$1
+	timed "$@" >"$log/beside" &
+	pid=$!
+}
+run() { # run NAME COMMAND...: a test is a command that exits 0
+	# shellcheck disable=SC2046 # two words
+	said "$1" $(timed "$@")
+	[ -n "$beside" ] || return 0
+	wait $pid
+	# shellcheck disable=SC2046
+	said "$beside" $(cat "$log/beside")
+	beside=''
 }
 # shellcheck source=test/tests.sh
 . test/tests.sh

@@ -36,7 +36,7 @@ run forks test/forks.sh "$b"
 run rough test/rough.sh "$b"
 run step_sig env B="$b" test/step_sig.sh
 run sig test/sig.sh "$b"
-run hold test/hold.sh "$b"
+run_beside hold test/hold.sh "$b"
 # every program once, and the variants that differ most
 p=$b/test/progs
 # shellcheck disable=SC2046 # names without spaces
@@ -46,6 +46,7 @@ run e2e env BUILD="$b" E2E_JOBS=2 test/e2e.sh $(OUT=$p test/progs/build.sh --lis
 	"$p"/tailcall.cet "$p"/escape_const.O0 "$p"/varargs.O0 "$p"/memheavy.Os "$p"/vtables.nopie \
 	"$p"/proc_fork "$p"/proc_vfork "$p"/proc_atfork "$p"/thr_join "$p"/thr_nested "$p"/thr_tsd \
 	"$p"/stk_jump "$p"/stk_context "$p"/stk_sigjmp "$p"/proc_pidfd "$p"/sys_writes "$p"/ldr_dl_fork
+run_beside replay test/replay.sh "$b"
 # control flow that is not in the log: programs with one thread
 run flow env BUILD="$b" test/flow/flow.sh "$p"/jt_dense "$p"/computed_goto "$p"/setjmp "$p"/flags_odd "$p"/last_ret \
 	"$p"/rep_strings "$p"/exceptions "$p"/ucontext "$p"/r15_branch "$p"/tailcall "$p"/plt_self "$p"/dlopen \
@@ -82,7 +83,6 @@ run verify_real test/real/verify.sh --build "$b" $(workloads/cases.sh list kerne
 	$(workloads/cases.sh list real | grep -v -x -e cc1)
 run trees test/real/trees.sh --build "$b" zstd make pipeline gitclone python-threads python-processes \
 	python-signals python-asyncio perl valgrind
-run replay test/replay.sh "$b"
 run fuzz_corpus env B="$b" test/fuzz/corpus.sh
 run badinput env B="$b" test/badinput.sh
 run oddenv env B="$b" test/oddenv.sh
