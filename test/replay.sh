@@ -303,7 +303,7 @@ for us in $(usec 200 700) $(usec 200 1500) $(usec 200 3000) $(usec 200 3000); do
 	clean "$(count $work)" "$all" "work $us"
 done
 # killed, by default: memory at that time says how far it was
-for s in TERM HUP ALRM; do # not INT: a shell's background jobs ignore that
+for s in TERM USR2 ALRM; do # not INT, which a shell's background jobs ignore, nor HUP (nohup)
 	rm -f "$tmp/out"
 	setarch -R env -i PTRACE_DIR="$tmp/replay.run.k" PTRACE_ANALYZE="$build/ptrace-analyze" PTRACE_RING=4 \
 		XDG_CACHE_HOME="$XDG_CACHE_HOME" PTRACE_CF=replay LD_PRELOAD="$build/libptrace_rt.so" "$place" wait \
