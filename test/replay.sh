@@ -329,7 +329,7 @@ for at in range(0, 4096, 8): # the table of regions: the one that begins with a 
             sys.exit()
 PY
 	)
-	case $s in TERM) want=143 ;; HUP) want=129 ;; *) want=142 ;; esac
+	case $s in TERM) want=143 ;; USR2) want=140 ;; *) want=142 ;; esac
 	[ $status = $want ] || bad "kill -$s" "status $status"
 	clean "$(count count_up)" $((n * 2)) "kill -$s ($n)"
 done
