@@ -17,8 +17,6 @@
  */
 #include "rt.h"
 
-#define NR_RT_TGSIGQUEUEINFO 297
-#define NR_SIGALTSTACK 131
 #define SIGRTMIN 32 /* the kernel's */
 #define SA_RESETHAND 0x80000000u
 #define SS_DISABLE 2
@@ -48,7 +46,7 @@ void rt_hold_give(struct rt_tcb *t)
 	memcpy(info, t->held_info, sizeof(info));
 	t->held = 0;
 	t->sv.mask = t->held_mask;
-	if (rt_err(rt_sc(NR_RT_TGSIGQUEUEINFO, pid, tid, (int)info[0], info)))
+	if (rt_err(rt_sc(__NR_rt_tgsigqueueinfo, pid, tid, (int)info[0], info)))
 		rt_sc(__NR_tgkill, pid, tid,
 		      (int)info[0]); /* no room for what comes with it (RLIMIT_SIGPENDING) */
 }
@@ -102,7 +100,7 @@ void rt_hold_start(struct rt_tcb *t)
 	if (never)
 		return;
 	t->alt_lo = t->alt_size = 0;
-	if (rt_err(rt_sc(NR_SIGALTSTACK, 0, stack)))
+	if (rt_err(rt_sc(__NR_sigaltstack, 0, stack)))
 		rt_hold_never(t);
 	else
 		rt_hold_stack(t, stack);

@@ -65,6 +65,7 @@ lossy() { # NAME SETTINGS... COMMAND
 lossy pt_ovf PT_LOSSES=5 PT_OPTIONS='--ovf 20000' test/pt.sh "$p"/deep_recursion "$p"/exceptions
 lossy pt_ovf_ptwrite PT_PTWRITE=all PT_LOSSES=5 PT_OPTIONS='--ovf 20000' test/pt.sh "$p"/libc_strings "$p"/memheavy "$p"/exceptions
 lossy pt_truncated PT_PTWRITE=all PT_LOSSES=5 PT_OPTIONS='--truncate 2' test/pt.sh "$p"/libc_strings "$p"/memheavy
+lossy pt_truncated_more PT_PTWRITE=all PT_LOSSES=0 PT_OPTIONS='--truncate 2' test/pt.sh "$p"/exceptions
 lossy pt_ring_lost PT_PTWRITE=all PT_LOSSES=0 PT_OPTIONS='--ring-lost 2' test/pt.sh "$p"/memheavy "$p"/exceptions
 run pt_no_event env BUILD="$b" PT_LOSSES=50 PT_OPTIONS='--open-errno 16,2,100000' test/pt.sh "$p"/thr_join
 # values by ptwrite, all of them, and what is not in loops
