@@ -130,8 +130,11 @@ enum {
 	                       written yet is waited for */
 	LOG_MANY =
 		2, /* many are open at a time: little memory, no descriptor and no thread each; log_time works */
+	LOG_ONE = 4, /* one chunk is all of it: what stands behind it in the file is another's */
 };
-struct log *log_open(const char *path, uint32_t pid, uint32_t tid, unsigned flags, struct ptrace_error *e);
+/* at: where in the file its first chunk is */
+struct log *log_open(const char *path, uint64_t at, uint32_t pid, uint32_t tid, unsigned flags,
+		     struct ptrace_error *e);
 /* from a pipe, which is closed with it; whose log it is, is not looked at */
 struct log *log_stream(int fd, const char *name, unsigned flags);
 /* for tests; copies. Cuts as in a chunk */
@@ -167,7 +170,9 @@ bool log_clean(const struct log *l); /* the chunk marked as the last was reached
 const char *log_why(const struct log *l); /* damage found, or NULL */
 uint64_t log_time(struct log *l, const uint8_t *p); /* TSC at the walk's position, exact or estimated */
 /* when the stream began, by the head of its first chunk (TSC); UINT64_MAX if there is none */
-uint64_t log_start(const char *path);
+uint64_t log_start(const char *path, uint64_t at);
+/* the head of the chunk there, if there is one; *at: behind its payload */
+bool log_head(int fd, uint64_t *at, struct run_chunk *c);
 void log_sizes(const struct log *l, uint64_t *raw, uint64_t *disk); /* bytes seen so far */
 
 /* log_time.c: times of a chunk */
@@ -240,6 +245,8 @@ struct thread {
 	struct proc *proc;
 	struct proc *rec; /* recorded image that has what it did before that; NULL */
 	struct ptrace_thread pub;
+	bool shared; /* its log is one chunk of threads.log, */
+	uint64_t at; /* at that byte */
 	bool decoded, exec; /* exec: it ended with one */
 	int end; /* enum walk_end */
 	uint64_t end_arg;

@@ -122,14 +122,14 @@ static struct flow *open_flow(struct ptrace_run *r, struct thread *t, const stru
 static struct log *open_log(const struct thread *t, struct proc *p, const struct walk_opts *o,
 			    struct ptrace_error *e)
 {
-	unsigned flags = (p->ended ? LOG_ENDED : 0) | (o->timed ? LOG_MANY : 0);
+	unsigned flags = (p->ended ? LOG_ENDED : 0) | (o->timed ? LOG_MANY : 0) | (t->shared ? LOG_ONE : 0);
 	struct log *log;
 	char *path;
 
 	if (p->recorded)
 		return replay_begin(p, o->verify, flags, e);
 	path = thread_path(t, p);
-	log = log_open(path, t->pub.pid, t->pub.tid, flags, e);
+	log = log_open(path, t->at, t->pub.pid, t->pub.tid, flags, e);
 	free(path);
 	return log;
 }

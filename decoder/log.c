@@ -39,7 +39,7 @@ static void fill(struct log *l)
 		l->head++;
 	}
 	l->clean = last;
-	l->done = k <= 0 || last;
+	l->done = k <= 0 || last || l->one;
 	pthread_cond_broadcast(&l->change);
 	pthread_mutex_unlock(&l->lock);
 }
@@ -61,12 +61,20 @@ static void *helper(void *arg)
 	}
 }
 
-uint64_t log_start(const char *path)
+bool log_head(int fd, uint64_t *at, struct run_chunk *c)
+{
+	bool ok = pread(fd, c, sizeof(*c), (off_t)*at) == sizeof(*c) && c->magic == RUN_CHUNK_MAGIC &&
+		  c->version == RUN_VERSION;
+
+	*at += sizeof(*c) + c->disk_size;
+	return ok;
+}
+
+uint64_t log_start(const char *path, uint64_t at)
 {
 	int fd = open(path, O_RDONLY | O_CLOEXEC);
 	struct run_chunk c;
-	bool ok = fd >= 0 && pread(fd, &c, sizeof(c), 0) == sizeof(c) && c.magic == RUN_CHUNK_MAGIC &&
-		  c.version == RUN_VERSION;
+	bool ok = fd >= 0 && log_head(fd, &at, &c);
 
 	if (fd >= 0)
 		close(fd);
@@ -85,10 +93,13 @@ static struct log *log_new(const char *name)
 	return l;
 }
 
-struct log *log_open(const char *path, uint32_t pid, uint32_t tid, unsigned flags, struct ptrace_error *e)
+struct log *log_open(const char *path, uint64_t at, uint32_t pid, uint32_t tid, unsigned flags,
+		     struct ptrace_error *e)
 {
 	struct log *l = log_new(path);
 
+	l->file_pos = l->counted = at;
+	l->one = flags & LOG_ONE;
 	l->pid = pid;
 	l->tid = tid;
 	l->ended = flags & LOG_ENDED;

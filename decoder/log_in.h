@@ -36,7 +36,7 @@ struct log {
 	size_t disk_cap;
 	uint64_t file_pos, seq, next;
 	bool ended; /* the process */
-	bool many; /* LOG_MANY */
+	bool many, one; /* LOG_MANY, LOG_ONE */
 	bool stream; /* log_stream: of a replay, read once, in order, from a pipe */
 	/* shared, under lock */
 	pthread_mutex_t lock;

@@ -291,7 +291,7 @@ int decode_by_time(const struct decode *d, const uint32_t *list, uint32_t n)
 
 		m->lane[i].m = m;
 		m->lane[i].thread = list[i];
-		m->lane[i].start = log_start(path);
+		m->lane[i].start = log_start(path, t->at);
 		free(path);
 	}
 	qsort(m->lane, n, sizeof(*m->lane), by_start);

@@ -2,14 +2,16 @@
  *
  * run_proc.c - the processes of a run: how each began and ended, who was forked from whom, its threads
  *
- * No log is opened here: a run may have very many.
+ * No log is decoded here: a run may have very many.
  */
 #define _GNU_SOURCE
 #include <dirent.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 #include "dec.h"
 
@@ -23,6 +25,10 @@ static int cmp_thread(const void *a, const void *b)
 		return p ? -1 : 1;
 	if (x->pub.tid != y->pub.tid)
 		return x->pub.tid < y->pub.tid ? -1 : 1;
+	if (x->shared != y->shared)
+		return x->shared ? 1 : -1;
+	if (x->shared)
+		return x->at < y->at ? -1 : x->at > y->at;
 	return x->pub.again < y->pub.again ? -1 : x->pub.again > y->pub.again;
 }
 
@@ -38,17 +44,14 @@ static bool log_name(const char *name, uint32_t *tid, uint32_t *again)
 	return sscanf(name, "thread-%u.%u.log%n", tid, again, &end) == 2 && end && !name[end];
 }
 
-static void add_thread(struct ptrace_run *r, struct proc *p, const char *name)
+static struct thread *add_thread(struct ptrace_run *r, struct proc *p, uint32_t tid, uint32_t again)
 {
-	uint32_t tid, again;
 	struct thread *t;
 
-	if (!log_name(name, &tid, &again))
-		return;
 	if (r->nthread == PTRACE_MAX_THREADS) {
-		run_note(r, "%s: more than %u threads; %s and others are left out", p->dir,
-			 PTRACE_MAX_THREADS, name);
-		return;
+		run_note(r, "%s: more than %u threads; %u and others are left out", p->dir,
+			 PTRACE_MAX_THREADS, tid);
+		return NULL;
 	}
 	if (r->nthread == r->capthread) {
 		r->capthread = r->capthread ? r->capthread * 2 : 64;
@@ -59,18 +62,63 @@ static void add_thread(struct ptrace_run *r, struct proc *p, const char *name)
 	t->rec = p->rec && p->rec->start->s.tid == tid && !again ? p->rec : NULL;
 	t->pub = (struct ptrace_thread){.pid = p->pid, .tid = tid, .image = proc_image(p), .again = again};
 	r->thread[r->nthread++] = t;
+	return t;
+}
+
+static void add_file(struct ptrace_run *r, struct proc *p, const char *name)
+{
+	uint32_t tid, again;
+
+	if (log_name(name, &tid, &again))
+		add_thread(r, p, tid, again);
+}
+
+/* those that share a file */
+static void add_shared(struct ptrace_run *r, struct proc *p)
+{
+	char *path = xprintf("%s/threads.log", p->dir);
+	int fd = open(path, O_RDONLY | O_CLOEXEC);
+	struct run_chunk c;
+	struct thread *t;
+	struct stat st;
+
+	for (uint64_t at = 0, next = 0; fd >= 0 && !fstat(fd, &st) && at < (uint64_t)st.st_size; at = next) {
+		if (!log_head(fd, &next, &c) || next > (uint64_t)st.st_size) {
+			/* not one that is only just being written */
+			if (!dir_locked(p->dir))
+				run_note(r, "%s: damaged at byte %llu, the threads behind that are missing",
+					 path, (unsigned long long)at);
+			break;
+		}
+		t = add_thread(r, p, c.tid, 0);
+		if (!t)
+			break;
+		t->shared = true;
+		t->at = at;
+	}
+	if (fd >= 0)
+		close(fd);
+	free(path);
+}
+
+/* A thread id may have come again: those that share a file are numbered behind those that do not. */
+static void number(struct ptrace_run *r, const struct proc *p)
+{
+	for (uint32_t i = p->first + 1; i < r->nthread; i++) {
+		const struct ptrace_thread *before = &r->thread[i - 1]->pub;
+
+		if (r->thread[i]->shared && r->thread[i]->pub.tid == before->tid)
+			r->thread[i]->pub.again = before->again + 1;
+	}
 }
 
 /* the thread of the recorded image, if what it did behind that is not there */
 static void add_recorded(struct ptrace_run *r, struct proc *p)
 {
-	char name[40];
-
 	for (uint32_t i = p->first; i < r->nthread; i++)
 		if (r->thread[i]->rec)
 			return;
-	snprintf(name, sizeof(name), "thread-%u.log", p->rec->start->s.tid);
-	add_thread(r, p, name);
+	add_thread(r, p, p->rec->start->s.tid, 0);
 }
 
 void run_open_threads(struct ptrace_run *r, struct proc *p)
@@ -80,18 +128,22 @@ void run_open_threads(struct ptrace_run *r, struct proc *p)
 
 	p->first = r->nthread;
 	while (h && (d = readdir(h)))
-		add_thread(r, p, d->d_name);
+		add_file(r, p, d->d_name);
 	if (h)
 		closedir(h);
+	add_shared(r, p);
 	if (p->rec)
 		add_recorded(r, p);
 	p->nlog = r->nthread - p->first;
 	if (p->nlog)
 		qsort(r->thread + p->first, p->nlog, sizeof(*r->thread), cmp_thread);
+	number(r, p);
 }
 
 char *thread_path(const struct thread *t, const struct proc *p)
 {
+	if (t->shared)
+		return xprintf("%s/threads.log", p->dir);
 	if (!t->pub.again)
 		return xprintf("%s/thread-%u.log", p->dir, t->pub.tid);
 	return xprintf("%s/thread-%u.%u.log", p->dir, t->pub.tid, t->pub.again);
@@ -243,7 +295,7 @@ static void open_start(struct proc *p)
 			run_note(p->run, "%s; its first thread cannot be decoded", e.text);
 	} else {
 		log = xprintf("%s/thread-%u.log", p->dir, p->pid);
-		p->tsc = log_start(log);
+		p->tsc = log_start(log, 0);
 		free(log);
 	}
 	free(path);

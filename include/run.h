@@ -12,6 +12,7 @@
  *       place.bin              as that: where a recording for a replay was killed (run_rec.h)
  *       modules.bin            struct run_module records, appended as modules come and go
  *       thread-TID.log         stream of one thread (struct run_chunk + payload, repeated)
+ *       threads.log            those of threads that are one chunk from beginning to end, one behind the other
  *       pt-TID.bin             its Intel PT packets, where those tell the control flow (run_pt.h)
  *
  * Every file is append-only and valid up to its last complete record at any moment.
@@ -21,7 +22,7 @@
 
 #include <stdint.h>
 
-#define RUN_VERSION 13
+#define RUN_VERSION 14
 
 /* ---- stream: marks -------------------------------------------------------------------
  *

@@ -49,6 +49,7 @@ struct cproc {
 	uint64_t last;
 	uint32_t nthreads;
 	uint64_t raw_bytes, disk_bytes; /* of its logs */
+	uint64_t shared; /* where the next record goes in threads.log */
 	uint64_t t_start; /* seconds since the epoch */
 	const char *cmd, *env, *exe; /* JSON text */
 	bool salvaged;

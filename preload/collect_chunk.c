@@ -7,6 +7,9 @@
  * failed write it is cut back to its last complete record and nothing more is written: what is there stays
  * readable.
  *
+ * Of a thread that ends before its first chunk is full that chunk goes to threads.log: to make a file takes longer than
+ * such a thread does, and some programs make hundreds of thousands of them.
+ *
  * A replay whose trace is wanted at once has a FIFO instead of a log: nothing of it goes to disk, and the replay waits
  * for who reads.
  */
@@ -119,20 +122,37 @@ static int put_stream(const struct collect *c, const struct run_chunk *h, const 
 	return err ? err : write_stream(c->stream_fd, k->data, k->size);
 }
 
-static int put_log(const struct collect *c, struct cthread *t, const struct run_chunk *h,
-		   const struct pack *k)
+/* the record at *at of fd, which is closed */
+static int put_record(int fd, const struct run_chunk *h, const struct pack *k, uint64_t *at)
 {
-	int fd = log_open(c, t), err;
+	int err;
 
 	if (fd < 0)
 		return errno;
-	err = write_at(fd, h, sizeof(*h), t->disk);
+	err = write_at(fd, h, sizeof(*h), *at);
 	if (!err)
-		err = write_at(fd, k->data, k->size, t->disk + sizeof(*h));
-	if (err && ftruncate(fd, (off_t)t->disk))
+		err = write_at(fd, k->data, k->size, *at + sizeof(*h));
+	if (err && ftruncate(fd, (off_t)*at))
 		err = err ? err : errno;
 	close(fd);
+	if (!err)
+		*at += sizeof(*h) + k->size;
 	return err;
+}
+
+/* Is it all of the stream of a thread that needs no file of its own? The first thread has one: readers know the process
+ * by it. So has one whose packets have a file. */
+static bool shares(const struct cthread *t, const struct run_chunk *h)
+{
+	return h->kind && !h->seq && !t->made && t->tid != t->p->pid && !t->p->pt.threads && !t->p->pt.failed;
+}
+
+static int put_log(const struct collect *c, struct cthread *t, const struct run_chunk *h,
+		   const struct pack *k)
+{
+	if (shares(t, h))
+		return put_record(proc_open(c, t->p, "threads.log", O_WRONLY | O_CREAT), h, k, &t->p->shared);
+	return put_record(log_open(c, t), h, k, &t->disk);
 }
 
 int chunk_append(struct collect *c, struct cthread *t, const struct pack *k, const struct ring_desc *d,
@@ -159,7 +179,6 @@ int chunk_append(struct collect *c, struct cthread *t, const struct pack *k, con
 	if (c->error)
 		return c->error;
 	t->seq++;
-	t->disk += sizeof(h) + k->size;
 	t->p->raw_bytes += k->raw;
 	t->p->disk_bytes += sizeof(h) + k->size;
 	return 0;

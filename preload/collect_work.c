@@ -27,6 +27,8 @@
 
 #define WORKERS 4
 #define BUFFERS 32
+#define SMALL (64u << 10) /* what is no larger, as of threads that end soon, has memory of its own size, */
+#define SMALL_ALL (32u << 20) /* as long as all of them together have no more than this */
 #define PACKS (2 * WORKERS)
 #define RETRY 64 /* chunks after which the spool is tried again */
 
@@ -35,7 +37,8 @@ struct item {
 	struct ring_desc d;
 	struct cthread *t;
 	int kind; /* run_chunk.kind */
-	uint8_t *buf; /* one of the buffers, or NULL: */
+	uint8_t *buf; /* one of the buffers, or of its own size (`small` bytes, else 0), or NULL: */
+	uint32_t small;
 	uint64_t at; /* offset in the spool */
 	struct pack *pack; /* set when it is compressed */
 };
@@ -48,6 +51,7 @@ static struct {
 	uint64_t in, next, out; /* items that came, were claimed, are on disk */
 	uint8_t *buf[BUFFERS]; /* free ones */
 	uint32_t nbuf, nmade;
+	uint32_t small; /* bytes, of all items */
 	struct pack pack[PACKS], *free_pack[PACKS];
 	uint32_t npack;
 	uint64_t pack_ns, put_ns; /* processor time of compressing a chunk, of spooling one: recent ones */
@@ -73,9 +77,18 @@ static void press(bool on)
 	work.pressed = on;
 }
 
-/* with the lock: a free buffer, or NULL */
-static uint8_t *get_buffer(void)
+/* with the lock: memory for n bytes of it, or NULL */
+static uint8_t *get_buffer(struct item *it, uint64_t n)
 {
+	if (n && n <= SMALL && n <= SMALL_ALL - work.small) {
+		uint8_t *own = malloc(n);
+
+		if (own) {
+			it->small = (uint32_t)n;
+			work.small += it->small;
+			return own;
+		}
+	}
 	if (work.nbuf)
 		return work.buf[--work.nbuf];
 	if (work.nmade == BUFFERS)
@@ -125,7 +138,7 @@ static void place(struct item *it, const uint8_t *p, uint64_t n, const uint8_t *
 
 	pthread_mutex_lock(&work.lock);
 	for (;;) {
-		it->buf = get_buffer();
+		it->buf = get_buffer(it, n + ncuts);
 		if (it->buf)
 			break;
 		pthread_mutex_unlock(&work.lock);
@@ -272,8 +285,11 @@ static void append_ready(void)
 			free(it->t);
 		pthread_mutex_lock(&work.lock);
 		work.free_pack[work.npack++] = it->pack;
-		if (it->buf)
+		if (it->small)
+			free(it->buf);
+		else if (it->buf)
 			work.buf[work.nbuf++] = it->buf;
+		work.small -= it->small;
 		work.out++;
 		pthread_cond_broadcast(&work.room);
 		pthread_cond_broadcast(&work.turn);

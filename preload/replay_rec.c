@@ -38,7 +38,7 @@ static int write_all(int fd, const uint8_t *p, size_t n)
 static int unpack(int fd, const char *path, uint32_t pid, uint32_t tid, uint64_t *size, bool *whole,
 		  struct ptrace_error *e)
 {
-	struct log *l = log_open(path, pid, tid, LOG_ENDED, e);
+	struct log *l = log_open(path, 0, pid, tid, LOG_ENDED, e);
 	const uint8_t *p = NULL, *end = NULL;
 
 	*size = 0;

@@ -119,6 +119,37 @@ fresh; poke "$L" 32 '\377\377\377\377'; check log-size dec 1 'impossible size' -
 fresh; mkdir x; mv "$L" x; mkdir "$L"; check log-directory dec 1 'directory' -f null bad; rm -rf x
 fresh; poke "$L" 8 '\001\001'; check log-other-thread dec 1 'another thread' -f null bad
 
+# --- threads.log: one chunk for each thread ---
+cat >t.c <<'EOT'
+#include <pthread.h>
+static void *fn(void *p) { return p; }
+int main(void)
+{
+	for (int i = 0; i < 4; i++) {
+		pthread_t t;
+		if (pthread_create(&t, 0, fn, 0) || pthread_join(t, 0))
+			return 1;
+	}
+	return 0;
+}
+EOT
+gcc -O1 -o t t.c && PTRACE_ANALYZE=$A traced ./t || exit 1 # a thread that libc makes, untraced, is not seen
+wait_end
+mv good one; mv run.dir good
+fresh; T=$P/threads.log; all=$(records)
+threads() { "$D" --summary --json bad 2>/dev/null | sed -n 's/.*"threads": \([0-9]*\),/\1/p' | head -1; }
+check threads dec 0 '' -f csv bad
+check threads-five [ "$(threads)" = 5 ]
+size=$(stat -c %s "$T")
+cut "$T" $((size - 10)); check threads-cut dec 1 'threads.log: damaged at byte' -f null bad
+check threads-cut-four [ "$(threads)" = 4 ]
+cut "$T" 30; check threads-cut-head dec 1 'threads.log: damaged at byte 0' -f null bad
+fresh; poke "$T" 0 'XXXX'; check threads-magic dec 1 'threads.log: damaged at byte 0' -f null bad
+check threads-magic-one [ "$(threads)" = 1 ]
+fresh; poke "$T" 80 'XXXX'; check threads-corrupt dec 1 'chunk 0 at byte 0 is damaged (checksum)' -f null bad
+n=$(records); check threads-corrupt-others [ "$n" -lt "$all" ]; check threads-corrupt-five [ "$(threads)" = 5 ]
+rm -r good; mv one good; all=$(fresh; records)
+
 # --- maps in the run ---
 fresh; rm "$M"; check map-missing dec 1 'no map' -f null bad
 fresh; rm -r bad/maps; check maps-missing dec 1 'no map' -f null bad

@@ -222,7 +222,7 @@ static size_t put_chunk(uint8_t *to, const uint8_t *raw, uint32_t n, uint64_t se
 /* reads all, in pieces of 1 to 300 bytes; returns how many bytes were right before the end */
 static size_t read_log(const char *p, const uint8_t *want, size_t n, bool *clean, bool *why)
 {
-	struct log *l = log_open(p, 5, 6, false, NULL);
+	struct log *l = log_open(p, 0, 5, 6, false, NULL);
 	const uint8_t *at = want, *end = want;
 	size_t good = 0;
 
@@ -285,7 +285,7 @@ static void test_keys(void)
 		size += sizeof(c) + c.disk_size;
 	}
 	write_file(p, file, size);
-	l = log_open(p, 5, 6, 0, NULL);
+	l = log_open(p, 0, 5, 6, 0, NULL);
 	for (size_t got = 0; got < NCHUNK * N; got++) {
 		if (log_need(l, &at, &end, 1)) {
 			ok &= *at++ == raw[got / N][got % N];
@@ -306,7 +306,7 @@ static void test_keys(void)
 	check(ok && !log_need(l, &at, &end, 1) && log_clean(l), "keyframes are not in the stream");
 	log_close(l);
 	for (uint32_t want = 0; want <= NCHUNK; want++) {
-		l = log_open(p, 5, 6, want & 1 ? LOG_MANY : 0, NULL);
+		l = log_open(p, 0, 5, 6, want & 1 ? LOG_MANY : 0, NULL);
 		ok = log_need(l, &at, &end, 10);
 		at += 7;
 		k = log_resync(l, want, &at, &end);
@@ -348,7 +348,7 @@ static void test_keys(void)
 		c.xxh3 = XXH3_64bits(file + sizeof(c), N);
 		memcpy(file, &c, sizeof(c));
 		write_file(p, file, size);
-		l = log_open(p, 5, 6, 0, NULL);
+		l = log_open(p, 0, 5, 6, 0, NULL);
 		check(!log_need(l, &at, &end, 1) && log_why(l), "an impossible keyframe is damage");
 		log_close(l);
 	}
@@ -385,7 +385,7 @@ static void test_cuts(void)
 	}
 	write_file(p, file, size);
 	for (int round = 0; round < 200; round++) {
-		struct log *l = log_open(p, 5, 6, round & 1 ? LOG_MANY : 0, NULL);
+		struct log *l = log_open(p, 0, 5, 6, round & 1 ? LOG_MANY : 0, NULL);
 		const uint8_t *at = NULL, *end = NULL;
 		size_t got = 0, pauses = 0;
 		bool ok = true;

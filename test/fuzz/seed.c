@@ -101,8 +101,8 @@ static size_t start_event(uint8_t *b, const struct start *s)
 static void put_stream(FILE *f, const struct thread *t, const struct start *s)
 {
 	struct ptrace_error e = {0};
-	char *path = thread_path(t);
-	struct log *l = log_open(path, t->pub.pid, t->pub.tid, 0, &e);
+	char *path = thread_path(t, t->proc);
+	struct log *l = log_open(path, t->at, t->pub.pid, t->pub.tid, t->shared ? LOG_ONE : 0, &e);
 	const uint8_t *p = NULL, *end = NULL;
 	struct run_chunk c = {.kind = 1};
 	struct run_cut cut[64];
