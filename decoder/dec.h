@@ -435,7 +435,10 @@ struct decode {
 	void (*ended)(void *ctx, uint32_t i, int status, const struct walk_result *res);
 	void *ctx;
 	struct ptrace_stats *st; /* accumulates */
+	uint64_t *
+		time; /* room for DECODE_TIMES: fn gets so many records at most, and their times (TSC) here; or NULL */
 };
+#define DECODE_TIMES 4096
 
 /* thread i of the run; what was lost goes to run_note. Returns an enum ptrace_status. */
 int decode_thread(struct ptrace_run *r, uint32_t i, const struct walk_opts *o, walk_fn fn, void *ctx,

@@ -265,8 +265,14 @@ static int by_thread(const struct decode *d, const uint32_t *list, uint32_t n)
 	for (uint32_t i = 0; i < n; i++) {
 		struct walk_result res;
 		enum walk_end end;
-		int k = decode_thread(d->run, list[i], d->o, d->fn, d->ctx, d->st, &res);
+		int k;
 
+		if (d->time) { /* merge.c knows how */
+			k = decode_by_time(d, &list[i], 1);
+			rc = k > rc ? k : rc;
+			continue;
+		}
+		k = decode_thread(d->run, list[i], d->o, d->fn, d->ctx, d->st, &res);
 		rc = k > rc ? k : rc;
 		if (d->ended)
 			d->ended(d->ctx, list[i], k, &res);
@@ -287,7 +293,8 @@ int decode_threads(const struct decode *d, const uint32_t *list, uint32_t n, enu
 
 	o.timed = true;
 	timed.o = &o;
-	rc = merge == PTRACE_BY_TIME ? decode_by_time(&timed, list, n) : by_thread(d, list, n);
+	rc = merge == PTRACE_BY_TIME ? decode_by_time(&timed, list, n)
+				     : by_thread(d->time ? &timed : d, list, n);
 	d->st->seconds += now() - start;
 	for (uint32_t i = 0; i < d->run->nmap; i++)
 		pool_free(d->run->map[i]);
@@ -325,7 +332,7 @@ int ptrace_run_decode_threads(ptrace_run *run, const uint32_t *list, uint32_t n,
 	struct walk_opts o = {.memory = 512ull << 20};
 	struct user u = {run, fn, ctx, err};
 	struct ptrace_stats st = {0};
-	struct decode d = {run, &o, user_batch, user_ended, &u, &st};
+	struct decode d = {.run = run, .o = &o, .fn = user_batch, .ended = user_ended, .ctx = &u, .st = &st};
 	int rc;
 
 	for (uint32_t i = 0; i < n; i++)

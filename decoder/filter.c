@@ -51,7 +51,7 @@ bool filter_any(const struct filter *f)
 	return f->by_addr || f->module || f->function || f->from || f->to != UINT64_MAX;
 }
 
-size_t filter_batch(struct filter *f, struct ptrace_rec *rec, size_t n, bool *stop)
+size_t filter_batch(struct filter *f, struct ptrace_rec *rec, uint64_t *time, size_t n, bool *stop)
 {
 	size_t k = 0;
 
@@ -73,6 +73,8 @@ size_t filter_batch(struct filter *f, struct ptrace_rec *rec, size_t n, bool *st
 			continue;
 		if ((f->module || f->function) && !code_passes(f, r))
 			continue;
+		if (time)
+			time[k] = time[i];
 		rec[k++] = *r;
 	}
 	return k;

@@ -70,6 +70,7 @@ struct pt_flow {
 	bool peek; /* not answering: the walk may have more to say before it asks */
 	bool unknown; /* in code that has no image, since the last block */
 	uint64_t ovf; /* OVF packets before it */
+	uint64_t time, before; /* of the last packets with branches, of those before: at_branch() */
 	struct {
 		uint64_t *
 			at; /* where the log says that control came from code that was not followed, since the last answer */
@@ -284,6 +285,35 @@ static int pass_ptwrite(struct pt_flow *p, const struct pt_event *e)
 	return FLOW_OK;
 }
 
+static void note_time(struct pt_flow *p, uint64_t tsc)
+{
+	if (tsc > p->time) {
+		p->before = p->time;
+		p->time = tsc;
+	}
+	if (p->before > p->ahead.tsc)
+		p->ahead.tsc = p->before;
+}
+
+/* A branch waits in the processor until its packet is full, while packets that tell the time go out (SDM Vol. 3, "TNT
+ * packets"). So the time in front of its packet may be later than it was executed; what the packet before had is not. */
+static void at_branch(struct pt_flow *p)
+{
+	uint64_t tsc;
+
+	if (pt_blk_time(p->d.blk, &tsc, NULL, NULL) >= 0)
+		note_time(p, tsc);
+}
+
+/* Coming from the kernel no branch waits. */
+static void at_enabled(struct pt_flow *p, const struct pt_event *e)
+{
+	if (!e->has_tsc)
+		return;
+	note_time(p, e->tsc);
+	p->ahead.tsc = p->time;
+}
+
 static int pass_event(struct pt_flow *p)
 {
 	const struct pt_event *e = &p->it.event;
@@ -315,6 +345,7 @@ static int pass_event(struct pt_flow *p)
 		p->out = true;
 		break;
 	case ptev_enabled:
+		at_enabled(p, e);
 		if (p->out && e->variant.enabled.ip != p->from.ip && e->variant.enabled.ip != p->from.alt)
 			left_for_good(p, e->variant.enabled.ip);
 		p->out = false;
@@ -424,14 +455,6 @@ static int pass(struct pt_flow *p)
 
 /* ---- the walk's side ------------------------------------------------------------------------------------ */
 
-static void note_time(struct pt_flow *p)
-{
-	uint64_t tsc;
-
-	if (pt_blk_time(p->d.blk, &tsc, NULL, NULL) >= 0)
-		p->ahead.tsc = tsc;
-}
-
 /* on to the next asked-for instruction, unless that is reached already */
 static int look(struct pt_flow *p)
 {
@@ -442,7 +465,7 @@ static int look(struct pt_flow *p)
 			return rc;
 		if (rc == FLOW_OK) {
 			p->ahead.asked = true;
-			note_time(p);
+			at_branch(p);
 		} else if (rc != GO) {
 			p->ahead.bad = rc;
 		}
@@ -509,7 +532,7 @@ static bool flow_stops(struct flow *f, uint64_t ip, bool back)
 			return false;
 		case FLOW_OK:
 			p->ahead.asked = true;
-			note_time(p);
+			at_branch(p);
 			break;
 		case FLOW_LOST:
 			p->ahead.bad = FLOW_LOST;
@@ -564,7 +587,7 @@ static int flow_resync(struct flow *f, uint32_t *counter)
 		p->ahead.bad = FLOW_END;
 		return FLOW_END;
 	}
-	note_time(p);
+	at_branch(p);
 	if (p->ahead.tsc)
 		f->tsc = p->ahead.tsc;
 	*counter = f->counter = p->ahead.counter;

@@ -18,7 +18,7 @@ struct job {
 	const char *dir, *format, *output;
 	struct selection select;
 	enum ptrace_merge merge;
-	bool symbols, summary, json, ranges, verify, list, no_progress;
+	bool symbols, times, summary, json, ranges, verify, list, no_progress;
 	struct ptraw raw;
 	struct walk_opts walk;
 	struct filter filter;
@@ -30,6 +30,7 @@ struct job {
 	bool stopped;
 	double t0, shown;
 	uint64_t seen;
+	uint64_t time[DECODE_TIMES];
 };
 
 static const char usage[] =
@@ -37,6 +38,7 @@ static const char usage[] =
 	"  -f, --format=FORMAT   text, csv, lackey, raw, bin or null\n"
 	"  -o, --output=FILE     write there instead of to standard output\n"
 	"  -s, --symbols         name each instruction (text, csv)\n"
+	"      --times           say when each access was made, in TSC ticks (text, csv)\n"
 	"      --from=N --to=N   only records numbered N (from 0) up to N (not included)\n"
 	"      --threads=LIST    only these threads, by number in --list or as tid:TID\n"
 	"      --pid=LIST        only these processes, PID or PID.IMAGE\n"
@@ -120,6 +122,7 @@ enum {
 	O_PID,
 	O_TID,
 	O_MERGE,
+	O_TIMES,
 	O_ADDR,
 	O_MODULE,
 	O_FUNCTION,
@@ -139,6 +142,7 @@ enum {
 static const struct option options[] = {{"format", 1, NULL, 'f'},
 					{"output", 1, NULL, 'o'},
 					{"symbols", 0, NULL, 's'},
+					{"times", 0, NULL, O_TIMES},
 					{"from", 1, NULL, O_FROM},
 					{"to", 1, NULL, O_TO},
 					{"threads", 1, NULL, O_THREADS},
@@ -179,6 +183,9 @@ static int parse(struct job *j, int argc, char **argv)
 			break;
 		case 's':
 			j->symbols = true;
+			break;
+		case O_TIMES:
+			j->times = true;
 			break;
 		case O_FROM:
 			ok = number(optarg, 0, &j->filter.from);
@@ -297,6 +304,8 @@ static int choose(struct job *j)
 		return fail(PTRACE_USAGE, "there is no format \"%s\": text, csv, lackey, raw, bin, null",
 			    j->format);
 	j->sink = *s;
+	if (j->times && !s->times)
+		return fail(PTRACE_USAGE, "%s has no place for --times: use --format=text or csv", s->name);
 	if (s->binary && !j->output && isatty(1))
 		return fail(PTRACE_USAGE, "format %s is not for a terminal: use -o FILE or a pipe",
 			    j->format);
@@ -305,6 +314,7 @@ static int choose(struct job *j)
 	j->sink.o = &j->out;
 	j->sink.run = j->run;
 	j->sink.symbols = j->symbols;
+	j->sink.time = j->times ? j->time : NULL;
 	j->walk.blocks = s->blocks;
 	j->walk.verify = j->verify;
 	j->filter.run = j->run;
@@ -328,7 +338,7 @@ static int batch(void *ctx, struct ptrace_rec *rec, size_t n)
 
 	j->seen += n;
 	progress(j);
-	n = filter_batch(&j->filter, rec, n, &j->stopped);
+	n = filter_batch(&j->filter, rec, j->times ? j->time : NULL, n, &j->stopped);
 	if (j->summary || j->json)
 		stats_batch(j->stats, rec, n);
 	if (n && j->sink.batch(&j->sink, rec, n))
@@ -356,7 +366,7 @@ static void ended(void *ctx, uint32_t i, int status, const struct walk_result *r
 static int decode(struct job *j)
 {
 	struct ptrace_stats local = {0}, *st = j->stats ? &j->stats->st : &local;
-	struct decode d = {j->run, &j->walk, batch, ended, j, st};
+	struct decode d = {j->run, &j->walk, batch, ended, j, st, j->times ? j->time : NULL};
 	const char *bad;
 	uint32_t n;
 	uint32_t *list = select_threads(j->run, &j->select, &n, &bad);

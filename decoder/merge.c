@@ -20,7 +20,7 @@
 #include "dec.h"
 
 #define STACK_SIZE (512u << 10) /* names of places may be looked up in a walk, with libdw */
-#define NOUT 4096 /* records gathered for a call of fn */
+#define NOUT DECODE_TIMES /* records gathered for a call of fn */
 #define LARGE 256 /* so many of one thread are handed on as they are */
 
 struct lane {
@@ -32,6 +32,7 @@ struct lane {
 	struct ptrace_rec *rec, last;
 	size_t n, at; /* of the batch: records, the next one */
 	uint32_t seg; /* that record is behind res.when[seg] */
+	uint32_t told; /* the same, of the record whose time was given to fn last */
 	uint64_t time; /* of record `at` */
 	bool done;
 	int status;
@@ -74,15 +75,20 @@ static void lane_main(unsigned lo, unsigned hi)
 	l->done = true;
 }
 
-/* of record i, not before the last one that was asked for */
-static uint64_t time_of(struct lane *l, size_t i)
+/* of record i, not before the last one that was asked for with the same seg */
+static uint64_t time_at(const struct lane *l, uint32_t *seg, size_t i)
 {
 	const struct walk_when *k;
 
-	while (l->seg + 2 < l->res.nwhen && l->res.when[l->seg + 1].at <= i)
-		l->seg++;
-	k = &l->res.when[l->seg];
+	while (*seg + 2 < l->res.nwhen && l->res.when[*seg + 1].at <= i)
+		(*seg)++;
+	k = &l->res.when[*seg];
 	return k->tsc + (uint64_t)((unsigned __int128)(k[1].tsc - k->tsc) * (i - k->at) / (k[1].at - k->at));
+}
+
+static uint64_t time_of(struct lane *l, size_t i)
+{
+	return time_at(l, &l->seg, i);
 }
 
 /* number of records from the first on whose time is not after `until` */
@@ -108,7 +114,7 @@ static size_t up_to(struct lane *l, uint64_t until)
 /* runs it up to its next batch, or its end */
 static void resume(struct lane *l)
 {
-	l->n = l->at = l->seg = 0;
+	l->n = l->at = l->seg = l->told = 0;
 	swapcontext(&l->m->main, &l->ctx);
 	if (l->n)
 		l->time = time_of(l, 0);
@@ -218,6 +224,15 @@ static void pass(struct merge *m, struct lane *l, size_t k)
 
 	l->last = rec[k - 1]; /* before fn, which may change them */
 	l->at += k;
+	if (m->d->time) {
+		for (size_t i = l->at - k; i < l->at; i++) {
+			if (m->nout == NOUT)
+				flush_out(m);
+			m->d->time[m->nout] = time_at(l, &l->told, i);
+			m->out[m->nout++] = l->rec[i];
+		}
+		return;
+	}
 	if (m->nout + k > NOUT || k >= LARGE)
 		flush_out(m);
 	if (k < LARGE) {

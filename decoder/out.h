@@ -38,12 +38,14 @@ struct sink {
 	const char *name;
 	bool blocks; /* wants WALK_BLOCK records */
 	bool binary; /* not for a terminal */
+	bool times; /* has a place for the times of records */
 	int (*begin)(struct sink *s);
 	int (*batch)(struct sink *s, const struct ptrace_rec *rec, size_t n); /* 0, or -1 on output failure */
 	int (*end)(struct sink *s);
 	struct obuf *o;
 	struct ptrace_run *run;
 	bool symbols;
+	const uint64_t *time; /* of a batch's records, TSC; NULL: not wanted */
 	void *priv;
 };
 const struct sink *sink_find(const char *name); /* a template to copy; NULL if there is none */
@@ -65,8 +67,8 @@ struct filter {
 	} cache[256];
 };
 bool filter_any(const struct filter *f); /* may drop something */
-/* keeps what passes, in place; returns how many; *stop when nothing more can pass */
-size_t filter_batch(struct filter *f, struct ptrace_rec *rec, size_t n, bool *stop);
+/* keeps what passes, in place, and of their times, if given; returns how many; *stop when nothing more can pass */
+size_t filter_batch(struct filter *f, struct ptrace_rec *rec, uint64_t *time, size_t n, bool *stop);
 
 /* ---- select.c ----------------------------------------------------------------------------- */
 

@@ -45,7 +45,7 @@ static int end_text(struct sink *s)
 	return 0;
 }
 
-/* thread ip kind addr size [symbol] */
+/* thread ip kind addr size [time] [symbol] */
 static int text_batch(struct sink *s, const struct ptrace_rec *rec, size_t n)
 {
 	for (size_t i = 0; i < n; i++) {
@@ -61,6 +61,10 @@ static int text_batch(struct sink *s, const struct ptrace_rec *rec, size_t n)
 		p = put_hex(p, r->addr, 1);
 		*p++ = ' ';
 		p = put_dec(p, r->size);
+		if (s->time) {
+			*p++ = ' ';
+			p = put_dec(p, s->time[i]);
+		}
 		if (s->symbols) {
 			*p++ = ' ';
 			p = put_str(p, symbol(s, r), 700);
@@ -73,9 +77,16 @@ static int text_batch(struct sink *s, const struct ptrace_rec *rec, size_t n)
 
 static int csv_begin(struct sink *s)
 {
-	const char *h = s->symbols ? "thread,ip,kind,address,size,symbol\n" : "thread,ip,kind,address,size\n";
+	char *p = obuf_line(s->o);
 
-	return obuf_put(s->o, h, strlen(h));
+	p = put_str(p, "thread,ip,kind,address,size", 40);
+	if (s->time)
+		p = put_str(p, ",time", 40);
+	if (s->symbols)
+		p = put_str(p, ",symbol", 40);
+	*p++ = '\n';
+	obuf_done(s->o, p);
+	return s->o->err ? -1 : 0;
 }
 
 /* a field in quotes, quotes in it doubled (RFC 4180) */
@@ -106,6 +117,10 @@ static int csv_batch(struct sink *s, const struct ptrace_rec *rec, size_t n)
 		p = put_hex(p, r->addr, 1);
 		*p++ = ',';
 		p = put_dec(p, r->size);
+		if (s->time) {
+			*p++ = ',';
+			p = put_dec(p, s->time[i]);
+		}
 		if (s->symbols) {
 			*p++ = ',';
 			p = quoted(p, symbol(s, r));
@@ -134,8 +149,9 @@ static int null_batch(struct sink *s, const struct ptrace_rec *rec, size_t n)
 	return 0;
 }
 
-const struct sink sink_text = {.name = "text", .batch = text_batch, .end = end_text};
-const struct sink sink_csv = {.name = "csv", .begin = csv_begin, .batch = csv_batch, .end = end_text};
+const struct sink sink_text = {.name = "text", .times = true, .batch = text_batch, .end = end_text};
+const struct sink sink_csv = {
+	.name = "csv", .times = true, .begin = csv_begin, .batch = csv_batch, .end = end_text};
 const struct sink sink_raw = {.name = "raw", .binary = true, .begin = raw_begin, .batch = raw_batch};
 const struct sink sink_null = {.name = "null", .batch = null_batch};
 

@@ -173,6 +173,7 @@ struct walker {
 	struct xop *back; /* where a handler's return led */
 	uint64_t back_asked; /* flow.nasked then */
 	struct flow *ask; /* the same, but where it turned out not to fit the log: it knows nothing */
+	uint64_t flow_time; /* ask->tsc as it was met last */
 	uint64_t asked; /* what was asked about when the answer was that it is lost; else 0 */
 	uint32_t key; /* counter of the last keyframe met in the log */
 	uint64_t
@@ -300,6 +301,7 @@ int walk_place_opaque(struct walker *w, uint64_t ip);
 struct flow *flow_none(void);
 struct flow *flow_astray(void);
 int walk_flow_gone(struct walker *w, int status);
+int walk_flow_time(struct walker *w);
 void walk_flow_signal(struct walker *w, uint64_t ip); /* a signal that came there is passed */
 
 /* walk_key.c */

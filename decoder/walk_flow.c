@@ -80,6 +80,12 @@ void walk_flow_signal(struct walker *w, uint64_t ip)
 		w->flow->ops->stops(w->flow, ip, false);
 }
 
+int walk_flow_time(struct walker *w)
+{
+	w->flow_time = w->ask->tsc;
+	return walk_time(w, w->flow_time);
+}
+
 int walk_flow_gone(struct walker *w, int status)
 {
 	w->asked = w->m->copy + SEM_FLOW_AT(w->pc->a, w->pc->b);

@@ -50,6 +50,13 @@
 		}                                                                                            \
 	} while (0)
 
+/* after an answer: the recording may know a later time */
+#define FLOW_TIME                                                                                            \
+	do {                                                                                                 \
+		if (unlikely(w->ask->tsc != w->flow_time))                                                   \
+			SLOW(walk_flow_time(w));                                                             \
+	} while (0)
+
 /* value op with everything but the operands constant */
 #define FOLD(OP, W, x, y) sem_alu(&(const struct sem_op){.op = SEM_##OP, .w = (W)}, x, y, 0)
 #define DO_R(OP, W)                                                                                          \
@@ -306,6 +313,7 @@ h_JCC_FLOW:
 		SLOW(walk_flow_gone(w, k));
 		GO;
 	}
+	FLOW_TIME;
 	pc = code + (next - v != pc->dst ? SEM_TAKEN(pc->imm) : SEM_NEXT(pc->imm));
 	GO;
 h_FLOW:
@@ -314,6 +322,7 @@ h_FLOW:
 		SLOW(walk_flow_gone(w, k));
 		GO;
 	}
+	FLOW_TIME;
 	r[pc->dst] = next;
 	NEXT;
 h_PTW:
@@ -329,6 +338,7 @@ h_PTW:
 		SLOW(walk_flow_gone(w, k));
 		GO;
 	}
+	FLOW_TIME;
 	r[pc->dst] = ptw_value(v, (int)pc->imm);
 	NEXT;
 h_JCC:

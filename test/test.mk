@@ -80,6 +80,10 @@ $(B)/test/order_prog: test/order_prog.c
 	@mkdir -p $(@D)
 	$(CC) $(CSTD) $(WARN) -O2 -g -o $@ $< -lpthread
 check-programs: $(B)/test/order_prog
+$(B)/test/times_prog: test/times_prog.c
+	@mkdir -p $(@D)
+	$(CC) $(CSTD) $(WARN) -O2 -g -o $@ $< -lpthread
+check-programs: $(B)/test/times_prog
 $(B)/test/rt_mkmap: test/rt_mkmap.c include/map.h
 	@mkdir -p $(@D)
 	$(CC) $(CSTD) $(WARN) -O1 -g -Iinclude -o $@ $< -lxxhash

@@ -31,6 +31,7 @@ run rt_env test/rt_env.sh
 run rt_libc test/rt_libc.sh
 run sysout test/sysout.sh "$b"
 run avoid test/avoid.sh "$b"
+run pt_times test/pt_times.sh "$b"
 run order test/order.sh "$b"
 run forks test/forks.sh "$b"
 run rough test/rough.sh "$b"

@@ -562,12 +562,12 @@ static void test_filter(void)
 	bool stop = false;
 
 	memcpy(c, r, sizeof(r));
-	check(filter_batch(&f, c, 4, &stop) == 2 && c[0].addr == 0x20 && c[1].addr == 0x30 && stop,
+	check(filter_batch(&f, c, NULL, 4, &stop) == 2 && c[0].addr == 0x20 && c[1].addr == 0x30 && stop,
 	      "--from, --to");
 	f = (struct filter){.to = UINT64_MAX, .by_addr = true, .lo = 0x27, .hi = 0x30};
 	memcpy(c, r, sizeof(r));
 	stop = false;
-	check(filter_batch(&f, c, 4, &stop) == 1 && c[0].addr == 0x20 && !stop,
+	check(filter_batch(&f, c, NULL, 4, &stop) == 1 && c[0].addr == 0x20 && !stop,
 	      "--addr: touches, not begins in");
 }
 

@@ -19,7 +19,7 @@
 #define HASH (1u << 14)
 #define BLOCK_MAX 256 /* instructions */
 
-bool code_step;
+bool code_step, code_tsc;
 void (*sim_page)(uint64_t addr, const uint8_t *bytes, size_t n);
 
 struct page {

@@ -27,6 +27,7 @@ enum insn_kind {
 	I_SYSCALL,
 	I_PTWRITE,
 	I_INT3,
+	I_TSC, /* rdtsc, with --tsc: emulated */
 	I_FAR, /* int n, iret, far jumps: natively, watched */
 	I_BAD, /* no instruction that can be read: natively, watched */
 };
@@ -91,6 +92,8 @@ void mm_lift(struct mm *m, pid_t pid, uint64_t ip);
 void mm_put_back(struct mm *m, pid_t pid, uint64_t ip);
 /* No int3s at all: everything is watched. */
 extern bool code_step;
+/* rdtsc gives a recorded thread what its unit has for the time, which is far behind the processor's */
+extern bool code_tsc;
 
 /* insn.c */
 bool insn_decode(struct insn *in, uint64_t ip, const uint8_t *bytes, size_t n);

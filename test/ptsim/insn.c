@@ -128,6 +128,8 @@ static void other(struct insn *in, const ZydisDecodedInstruction *zi, const Zydi
 	default:
 		in->kind = zi->meta.branch_type == ZYDIS_BRANCH_TYPE_NONE ? I_PLAIN : I_FAR;
 		in->exits = exits(zi->mnemonic);
+		if (code_tsc && zi->mnemonic == ZYDIS_MNEMONIC_RDTSC)
+			in->kind = I_TSC;
 	}
 }
 

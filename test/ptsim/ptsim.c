@@ -75,6 +75,7 @@ static const char usage_text[] =
 	"  -E NAME=VAL    set a variable in the program's environment (repeatable)\n"
 	"  --step         single-step everything: slower, no int3 in the program's code\n"
 	"  --verify       with --step: compare what the simulator would make of simple instructions\n"
+	"  --tsc          rdtsc gives recorded threads the time that their packets have\n"
 	"  --irq N        an interrupt every N instructions on average (2000; 0: none)\n"
 	"  --seed N       of what is random\n"
 	"  -v             figures on stderr\n"
@@ -111,6 +112,7 @@ enum {
 	O_STEP = 256,
 	O_KERNEL,
 	O_VERIFY,
+	O_TSC,
 	O_IRQ,
 	O_SEED,
 	O_PSB,
@@ -132,6 +134,7 @@ enum {
 static const struct option longs[] = {
 	{"step", no_argument, NULL, O_STEP},
 	{"verify", no_argument, NULL, O_VERIFY},
+	{"tsc", no_argument, NULL, O_TSC},
 	{"kernel", no_argument, NULL, O_KERNEL},
 	{"irq", required_argument, NULL, O_IRQ},
 	{"seed", required_argument, NULL, O_SEED},
@@ -254,6 +257,9 @@ static void parse(int argc, char **argv)
 			break;
 		case O_STEP:
 			code_step = true;
+			break;
+		case O_TSC:
+			code_tsc = true;
 			break;
 		case O_VERIFY:
 			sim_verify = true;

@@ -211,14 +211,27 @@ static bool ptwrite(struct task *t, const struct insn *in)
 	return true;
 }
 
+/* False when it is not recorded: then it reads the processor's. */
+static bool rdtsc(struct task *t, const struct insn *in)
+{
+	uint64_t now;
+
+	if (!t->cpu || !retire(t, in->ip))
+		return false;
+	now = pt_cpu_tsc(t->cpu);
+	t->regs.rax = (uint32_t)now;
+	t->regs.rdx = now >> 32;
+	return true;
+}
+
 /* The branch at the block's end, if it can be done here. */
 static bool at_end(struct task *t, const struct insn *in)
 {
 	uint64_t next;
 	bool taken;
 
-	if (in->kind == I_PTWRITE) {
-		if (!ptwrite(t, in))
+	if (in->kind == I_PTWRITE || in->kind == I_TSC) {
+		if (in->kind == I_TSC ? !rdtsc(t, in) : !ptwrite(t, in))
 			return false;
 		t->regs.rip = in->ip + in->len;
 		t->dirty = true;
@@ -349,7 +362,8 @@ int exec_resume(struct task *t, bool as_is)
 		if (t->regs.rip != b->end.ip)
 			continue; /* the rest of it */
 		t->run_ip = t->regs.rip;
-		if ((!natively || (b->watch && b->end.kind == I_PTWRITE)) && at_end(t, &b->end))
+		if ((!natively || (b->watch && (b->end.kind == I_PTWRITE || b->end.kind == I_TSC))) &&
+		    at_end(t, &b->end))
 			continue;
 		if (b->end.kind == I_SYSCALL)
 			return PTRACE_SYSCALL;
@@ -388,7 +402,7 @@ static bool is_pushf(struct task *t, uint64_t ip, unsigned len)
 
 static bool is_branch(const struct insn *in)
 {
-	return in->kind != I_PLAIN && in->kind != I_BAD && in->kind != I_PTWRITE;
+	return in->kind != I_PLAIN && in->kind != I_BAD && in->kind != I_PTWRITE && in->kind != I_TSC;
 }
 
 /* The step's instruction has retired, if it has. */
