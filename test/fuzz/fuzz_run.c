@@ -81,7 +81,7 @@ static int batch(void *ctx, struct ptrace_rec *rec, size_t n)
 	bool stop = false;
 
 	u->seen += n;
-	n = filter_batch(&u->filter, rec, n, &stop);
+	n = filter_batch(&u->filter, rec, NULL, n, &stop);
 	stats_batch(u->stats, rec, n);
 	if (n && u->sink.batch(&u->sink, rec, n))
 		return 1;
