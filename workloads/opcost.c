@@ -10,8 +10,10 @@
  *	fork	 fork() of a child that ends at once, and wait
  *	spawn	 vfork() of a child that ends at once, and wait
  *	signal	 raise() with a handler that returns
- *	work	 COUNT thousand steps of a pointer chase in one thread  (per step of a thousand)
- *	work2	 the same in each of two threads
+ *	chase	 COUNT thousand steps of a pointer chase in one thread (per step of a thousand): all of it is logged
+ *	chase2	 the same in each of two threads
+ *	grid	 COUNT thousand points of a five-point smoothing in one thread: nothing is logged
+ *	grid2	 the same in each of two threads
  */
 #define _GNU_SOURCE
 #include <pthread.h>
@@ -27,6 +29,7 @@
 
 #define ROUNDS 5
 #define NODES 4096
+#define SIDE 64
 
 static uint32_t next[NODES];
 static volatile sig_atomic_t seen;
@@ -115,25 +118,55 @@ static void *chase(void *arg)
 	return arg;
 }
 
-static void do_work(long n)
+static void *grid(void *arg)
+{
+	double a[SIDE][SIDE] = {{1}}, b[SIDE][SIDE] = {{0}};
+
+	for (long n = (long)(intptr_t)arg * 1000; n > 0; n -= (SIDE - 2) * (SIDE - 2)) {
+		for (int i = 1; i < SIDE - 1; i++)
+			for (int j = 1; j < SIDE - 1; j++)
+				b[i][j] = 0.2 *
+					  (a[i][j] + a[i][j - 1] + a[i][j + 1] + a[i - 1][j] + a[i + 1][j]);
+		memcpy(a, b, sizeof(a));
+	}
+	sink = (uint32_t)a[SIDE / 2][SIDE / 2];
+	return arg;
+}
+
+static void twice(void *(*fn)(void *), long n)
+{
+	pthread_t t;
+
+	if (pthread_create(&t, NULL, fn, (void *)n) || fn((void *)n) == (void *)-1 || pthread_join(t, NULL))
+		exit(1);
+}
+
+static void do_chase(long n)
 {
 	chase((void *)n);
 }
 
-static void do_work2(long n)
+static void do_chase2(long n)
 {
-	pthread_t t;
+	twice(chase, n);
+}
 
-	if (pthread_create(&t, NULL, chase, (void *)n) || chase((void *)n) == (void *)-1 ||
-	    pthread_join(t, NULL))
-		exit(1);
+static void do_grid(long n)
+{
+	grid((void *)n);
+}
+
+static void do_grid2(long n)
+{
+	twice(grid, n);
 }
 
 static const struct {
 	const char *name;
 	void (*fn)(long n);
-} ops[] = {{"syscall", do_syscall}, {"thread", do_thread}, {"fork", do_fork},  {"spawn", do_spawn},
-	   {"signal", do_signal},   {"work", do_work},	   {"work2", do_work2}};
+} ops[] = {{"syscall", do_syscall}, {"thread", do_thread}, {"fork", do_fork},
+	   {"spawn", do_spawn},	    {"signal", do_signal}, {"chase", do_chase},
+	   {"chase2", do_chase2},   {"grid", do_grid},	   {"grid2", do_grid2}};
 
 int main(int argc, char **argv)
 {
@@ -144,7 +177,8 @@ int main(int argc, char **argv)
 	while (argc == 3 && k < sizeof(ops) / sizeof(ops[0]) && strcmp(ops[k].name, argv[1]))
 		k++;
 	if (n < 1 || k == sizeof(ops) / sizeof(ops[0])) {
-		fprintf(stderr, "usage: opcost syscall|thread|fork|spawn|signal|work|work2 COUNT\n");
+		fprintf(stderr,
+			"usage: opcost syscall|thread|fork|spawn|signal|chase|chase2|grid|grid2 COUNT\n");
 		return 2;
 	}
 	for (uint32_t i = 0; i < NODES; i++)

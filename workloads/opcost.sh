@@ -5,8 +5,9 @@
 # usage: workloads/opcost.sh [BUILD]      (make bench-ops)
 #
 # Runs opcost natively and traced in turn, three times each, and prints a Markdown table of the least of
-# each, in microseconds. The last line is how the speed of two threads compares with one's: traced
-# speed-up divided by native speed-up.
+# each, in microseconds. A second table is how the speed of two threads compares with one's: traced
+# speed-up divided by native speed-up, of two loops and of real programs. On two processors the threads share them with
+# ptrace-collect, so what counts is how much is logged.
 set -u
 build=$(realpath "${1:-build}") || exit 2
 prog=$build/workloads/opcost
@@ -36,6 +37,47 @@ for op in syscall:200000 signal:50000 thread:2000 spawn:500 fork:200; do
 	pair "${op%:*}" "${op#*:}"
 	echo "$native $with" | awk -v op="${op%:*}" '{ printf "| %s | %.3f | %.3f | %.3f |\n", op, $1, $2, $2 - $1 }'
 done
-pair work 20000; n1=$native t1=$with
-pair work2 20000
-echo "$n1 $native $t1 $with" | awk '{ printf "\ntwo threads: %.2f (speed-up traced %.2f, native %.2f)\n", ($3 / $4) / ($1 / $2), 2 * $3 / $4, 2 * $1 / $2 }'
+
+scale() { # NAME: native1, with1 are the times of one thread, native, with those of two
+	echo "$native1 $with1 $native $with" | awk -v name="$1" '{
+		printf "| %s | %.2f | %.2f | %.2f |\n", name, 2 * $1 / $3, 2 * $2 / $4, ($2 / $4) / ($1 / $3) }'
+}
+one() { native1=$native with1=$with; }
+
+# the same of commands that share one work among their threads, by wall time
+wall() {
+	t=$(date +%s%N)
+	"$@" >/dev/null 2>err || exit 1
+	echo $((($(date +%s%N) - t) / 1000))
+}
+wall_traced() {
+	PTRACE_CF=${PTRACE_CF:-soft} PTRACE_DIR=$work/run wall env LD_PRELOAD="$build/libptrace_rt.so" "$@"
+	while pgrep -f "ptrace-collect --run $work/run" >/dev/null; do sleep 0.05; done
+	rm -rf "$work"/run*
+}
+shared() { # NAME PROGRAM ARGS...; %T in them: the number of threads
+	name=$1; shift
+	command -v "$1" >/dev/null || { echo "opcost.sh: $1 is not installed" >&2; return; }
+	for k in 1 2; do
+		one
+		: >n; : >t
+		for _ in 0 1 2 3; do # the first one makes maps
+			eval "wall $(echo "$*" | sed "s/%T/$k/g")" >>n
+			eval "wall_traced $(echo "$*" | sed "s/%T/$k/g")" >>t
+		done
+		native=$(least <n) with=$(least <t)
+	done
+	native=$((native * 2)) with=$((with * 2)) # twice the work of one, as in the loops
+	scale "$name"
+}
+
+printf '\n| two threads | speed-up native | traced | ratio |\n|---|---|---|---|\n'
+for loop in grid chase; do
+	pair $loop 20000; one
+	pair ${loop}2 20000
+	scale "$loop"
+done
+"$build/workloads/mkinputs" text 16000000 >text || exit 1
+shared "zstd -9" zstd -9 -q -c -T%T text
+shared "xz -2" xz -2 -c --block-size=4MiB -T%T text
+shared "sort" sort --parallel=%T -S 100M text
