@@ -5,10 +5,12 @@
  * Up to the first record that is damaged or cut. Where something may be missing (RUN_PT_GAP) a new piece
  * begins.
  */
+#include <lz4.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <xxhash.h>
+#include <zstd.h>
 #include "pt.h"
 
 static bool info_ok(const struct run_pt_info *i, size_t size)
@@ -26,7 +28,8 @@ static bool record(const uint8_t *b, size_t size, size_t *at, struct run_pt_rec 
 	if (size - *at < sizeof(*r))
 		return false;
 	memcpy(r, p, sizeof(*r)); /* they stand behind payloads of any size */
-	if (r->magic != RUN_PT_REC_MAGIC || r->size > size - *at - sizeof(*r))
+	if (r->magic != RUN_PT_REC_MAGIC || r->size > size - *at - sizeof(*r) || r->raw > RUN_PT_BLOCK ||
+	    !r->raw != !(r->flags & (RUN_PT_F_LZ4 | RUN_PT_F_ZSTD)))
 		return false;
 	if (check) {
 		h = XXH3_64bits(r, offsetof(struct run_pt_rec, xxh3));
@@ -37,6 +40,12 @@ static bool record(const uint8_t *b, size_t size, size_t *at, struct run_pt_rec 
 	}
 	*at += sizeof(*r) + r->size;
 	return true;
+}
+
+/* of packets */
+static size_t bytes(const struct run_pt_rec *r)
+{
+	return r->raw ? r->raw : r->size;
 }
 
 static bool begins_piece(const struct ptstream *s, const struct run_pt_rec *r)
@@ -69,10 +78,22 @@ static size_t measure(struct ptstream *s, const uint8_t *b, size_t size)
 				s->seg = xrealloc(s->seg, s->nseg + 1, sizeof(*s->seg));
 				s->seg[s->nseg++] = (struct ptseg){NULL, 0};
 			}
-			s->seg[s->nseg - 1].size += r.size;
+			s->seg[s->nseg - 1].size += bytes(&r);
 		}
 	}
 	return good;
+}
+
+/* the packets of a record, whose payload is at p; false if that is not what it says */
+static bool unpack(const struct run_pt_rec *r, const uint8_t *p, uint8_t *to)
+{
+	if (r->flags & RUN_PT_F_LZ4)
+		return LZ4_decompress_safe((const char *)p, (char *)to, (int)r->size, (int)r->raw) ==
+		       (int)r->raw;
+	if (r->flags & RUN_PT_F_ZSTD)
+		return ZSTD_decompress(to, r->raw, p, r->size) == r->raw;
+	memcpy(to, p, r->size);
+	return !r->raw;
 }
 
 static int fill(struct ptstream *s, const uint8_t *b, size_t size, struct ptrace_error *e)
@@ -96,8 +117,9 @@ static int fill(struct ptstream *s, const uint8_t *b, size_t size, struct ptrace
 			g++;
 			n = 0;
 		}
-		memcpy(s->seg[g].buf + PTD_HEAD + n, b + at - r.size, r.size);
-		n += r.size;
+		if (!unpack(&r, b + at - r.size, s->seg[g].buf + PTD_HEAD + n))
+			return err_set(e, PTRACE_BAD, "its packets are damaged before byte %zu", at);
+		n += bytes(&r);
 	}
 	return 0;
 }

@@ -23,7 +23,7 @@
 #include <stdint.h>
 
 #define RUN_PT_MAGIC 0x3054505450545054ull
-#define RUN_PT_VERSION 1
+#define RUN_PT_VERSION 2
 
 /* What is in the stream: run_pt_info.flags */
 enum {
@@ -98,14 +98,18 @@ enum {
 	RUN_PT_F_COLLISION = 8, /* the tracing was disturbed by another user of the hardware */
 	RUN_PT_GAP =
 		0x100, /* something may be missing before these bytes: decoding starts anew at their first PSB */
+	RUN_PT_F_LZ4 = 0x200, /* the payload is an LZ4 block */
+	RUN_PT_F_ZSTD = 0x400, /* a zstd frame */
 };
+
+#define RUN_PT_BLOCK (1u << 20)
 
 struct run_pt_rec {
 	uint32_t magic; /* RUN_PT_REC_MAGIC */
 	uint16_t kind; /* enum run_pt_kind */
 	uint16_t flags;
 	uint32_t size; /* payload bytes that follow */
-	uint32_t zero;
+	uint32_t raw; /* compressed: what they are uncompressed, RUN_PT_BLOCK at most; else 0 */
 	uint64_t value;
 	uint64_t
 		offset; /* RUN_PT_DATA: of the first byte in the thread's stream, counted by the kernel (aux_head) */

@@ -62,7 +62,8 @@ static int on_data(void *arg, uint64_t offset, const void *p, size_t n, const vo
 	struct pt_thread *t = arg;
 
 	t->p->pt.bytes += n + n2;
-	return pt_file_data(&t->f, offset, p, n, p2, n2, flags);
+	/* where it is half full it fills faster than this goes, or the machine is busy: then nothing else counts */
+	return pt_file_data(&t->f, offset, p, n, p2, n2, flags, n + n2 > t->a.aux_size / 2);
 }
 
 static int on_note(void *arg, uint32_t kind, uint64_t value)
@@ -355,7 +356,7 @@ static int begin_file(struct pt_file *f, const struct cproc *p, uint32_t tid, co
 		i.ring_size = a->ring_size;
 		clock_of(a->page, &i);
 	}
-	if (!pt_file_open(f, p->dir_fd, tid))
+	if (!pt_file_open(f, p->dir_fd, tid, pt.c->codec))
 		pt_file_info(f, &i);
 	return f->error;
 }

@@ -97,13 +97,15 @@ bool pt_read(struct pt_read *r, const struct pt_area *a, const struct pt_sink *s
 
 struct pt_file {
 	int fd;
+	int codec; /* 0 none, 1 LZ4, 2 zstd */
 	uint64_t at, start; /* where the next record goes; bytes of the head */
 	int error; /* errno of the first failed write: nothing is written from then on */
 };
-int pt_file_open(struct pt_file *f, int dir, uint32_t tid); /* 0 or errno */
+int pt_file_open(struct pt_file *f, int dir, uint32_t tid, int codec); /* 0 or errno */
 void pt_file_info(struct pt_file *f, struct run_pt_info *info);
+/* fast: not compressed. One at a time, of all files */
 int pt_file_data(struct pt_file *f, uint64_t offset, const void *p, size_t n, const void *p2, size_t n2,
-		 unsigned flags);
+		 unsigned flags, bool fast);
 int pt_file_note(struct pt_file *f, uint32_t kind, uint64_t value);
 void pt_file_close(struct pt_file *f);
 

@@ -27,7 +27,9 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
+#include <lz4.h>
 #include <xxhash.h>
+#include <zstd.h>
 #include "flow.h"
 #include "pt.h"
 
@@ -249,6 +251,8 @@ static void note(void *ctx, const char *line)
 	printf("note: %s\n", line);
 }
 
+static int codec; /* of records with packets: 0 none, 1 LZ4, 2 zstd */
+
 static void record(uint32_t kind, uint32_t flags, uint64_t value, const void *p, uint32_t n)
 {
 	struct run_pt_rec r = {.magic = RUN_PT_REC_MAGIC,
@@ -256,6 +260,16 @@ static void record(uint32_t kind, uint32_t flags, uint64_t value, const void *p,
 			       .flags = (uint16_t)flags,
 			       .size = n,
 			       .value = value};
+	static char z[70000];
+
+	if (kind == RUN_PT_DATA && n && codec) {
+		r.raw = n;
+		r.flags |= codec == 1 ? RUN_PT_F_LZ4 : RUN_PT_F_ZSTD;
+		n = codec == 1 ? (uint32_t)LZ4_compress_default(p, z, (int)n, sizeof(z))
+			       : (uint32_t)ZSTD_compress(z, sizeof(z), p, n, 1);
+		r.size = n;
+		p = z;
+	}
 
 	r.xxh3 = XXH3_64bits(&r, offsetof(struct run_pt_rec, xxh3)) ^ (n ? XXH3_64bits(p, n) : 0);
 	fwrite(&r, sizeof(r), 1, pt);
@@ -838,13 +852,16 @@ int main(void)
 	usleep(1100000);
 	ptcode_module(ptcode_of(&run), &mods[3]);
 	proc.nmod = 2;
-	branches();
-	ptwrite();
-	values();
-	signals();
-	waiting();
-	unknown();
-	losses();
+	for (codec = 0; codec < 3; codec++) {
+		branches();
+		ptwrite();
+		values();
+		signals();
+		waiting();
+		unknown();
+		losses();
+	}
+	codec = 0;
 	replaced();
 	files();
 	ptcode_free(run.code);

@@ -7,12 +7,14 @@
  * holds must be that stream, but for the gaps that were announced. */
 #define _GNU_SOURCE
 #include <fcntl.h>
+#include <lz4.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 #include <xxhash.h>
+#include <zstd.h>
 #include "collect_pt.h"
 
 static int passed, failed;
@@ -219,10 +221,28 @@ static bool announce(uint64_t from, uint64_t flags, bool move)
 /* ---- the file, as a reader of the format sees it ---- */
 
 struct seen {
-	uint64_t bytes, data, gaps, truncated, lost, starts, ends, ring_lost;
+	uint64_t bytes, data, packed, gaps, truncated, lost, starts, ends, ring_lost;
 	bool bad; /* checksums, places, contents */
 	struct run_pt_info info;
 };
+
+/* the packets of the record whose payload is at p, *n bytes: in a buffer until the next call; NULL if there are none */
+static const uint8_t *packets(const struct run_pt_rec *r, const uint8_t *p, uint64_t *n)
+{
+	static uint8_t buf[RUN_PT_BLOCK];
+	size_t got;
+
+	*n = r->raw ? r->raw : r->size;
+	if (!r->raw)
+		return p;
+	if (r->raw > sizeof(buf))
+		return NULL;
+	if (r->flags & RUN_PT_F_LZ4)
+		got = (size_t)LZ4_decompress_safe((const char *)p, (char *)buf, (int)r->size, sizeof(buf));
+	else
+		got = ZSTD_decompress(buf, sizeof(buf), p, r->size);
+	return got == r->raw && r->size < r->raw ? buf : NULL;
+}
 
 static struct seen look(const char *name)
 {
@@ -249,6 +269,8 @@ static struct seen look(const char *name)
 	}
 	while (!s.bad && at < (uint64_t)st.st_size) {
 		struct run_pt_rec r;
+		const uint8_t *p;
+		uint64_t n;
 
 		memcpy(&r, b + at, sizeof(r));
 		at += sizeof(r);
@@ -263,11 +285,14 @@ static struct seen look(const char *name)
 		s.ring_lost += r.kind == RUN_PT_RING_LOST;
 		if (r.kind == RUN_PT_DATA) {
 			s.bad |= r.offset < next || (r.offset != next && !(r.flags & RUN_PT_GAP));
-			for (uint32_t i = 0; i < r.size; i++)
-				s.bad |= b[at + i] != byte_at(r.offset + i);
-			next = r.offset + r.size;
+			p = packets(&r, b + at, &n);
+			for (uint32_t i = 0; p && i < n; i++)
+				s.bad |= p[i] != byte_at(r.offset + i);
+			s.bad |= !p;
+			next = r.offset + n;
 			s.data++;
-			s.bytes += r.size;
+			s.packed += !!r.raw;
+			s.bytes += n;
 			s.gaps += !!(r.flags & RUN_PT_GAP);
 			s.truncated += !!(r.flags & RUN_PT_F_TRUNCATED);
 		}
@@ -280,7 +305,7 @@ static struct seen look(const char *name)
 static int on_data(void *arg, uint64_t offset, const void *p, size_t n, const void *p2, size_t n2,
 		   unsigned flags)
 {
-	return pt_file_data(arg, offset, p, n, p2, n2, flags);
+	return pt_file_data(arg, offset, p, n, p2, n2, flags, false);
 }
 
 static int on_note(void *arg, uint32_t kind, uint64_t value)
@@ -289,6 +314,7 @@ static int on_note(void *arg, uint32_t kind, uint64_t value)
 }
 
 static struct pt_file file;
+static int codec;
 static const struct pt_sink sink = {&file, on_data, on_note};
 
 static void begin(uint32_t tid)
@@ -297,7 +323,7 @@ static void begin(uint32_t tid)
 	int d = open(dir, O_RDONLY | O_DIRECTORY);
 
 	area_init();
-	if (d < 0 || pt_file_open(&file, d, tid))
+	if (d < 0 || pt_file_open(&file, d, tid, codec))
 		exit(1);
 	close(d);
 	pt_file_info(&file, &i);
@@ -443,6 +469,35 @@ static void test_random(void)
 	      "random: gaps only behind a full area");
 }
 
+/* more than fits a block, from two pieces: every byte once, what is said of their ends where they are */
+static void test_blocks(void)
+{
+	const size_t n = 5 * RUN_PT_BLOCK / 2, cut = 3 * RUN_PT_BLOCK / 4;
+	uint8_t *p = malloc(n), *q = malloc(n - cut); /* elsewhere, so that it tells which is used */
+	char name[20];
+	struct seen s;
+
+	for (size_t i = 0; i < n; i++)
+		p[i] = byte_at(i);
+	memcpy(q, p + cut, n - cut);
+	for (codec = 0; codec < 3; codec++) {
+		begin(30 + (uint32_t)codec);
+		pt_file_data(&file, 0, p, cut, q, n - cut, RUN_PT_GAP | RUN_PT_F_TRUNCATED, false);
+		pt_file_close(&file);
+		snprintf(name, sizeof(name), "pt-%d.bin", 30 + codec);
+		s = look(name);
+		check(!s.bad && s.bytes == n && s.gaps == 1 && s.truncated == 1, "blocks: the file");
+		check(s.data == (codec ? 3 : 1) && s.packed == (codec ? 3 : 0), "blocks: compressed");
+	}
+	codec = 1;
+	begin(33);
+	pt_file_data(&file, 0, p, n, NULL, 0, 0, true);
+	pt_file_close(&file);
+	check(look("pt-33.bin").packed == 0, "not compressed where that takes too long");
+	free(p);
+	free(q);
+}
+
 /* a full disk: what is there stays whole */
 static void test_full(void)
 {
@@ -473,8 +528,11 @@ int main(void)
 	test_pmu();
 	test_why();
 	test_steps();
+	codec = 1;
 	test_odd();
+	codec = 2;
 	test_random();
+	test_blocks();
 	test_full();
 	snprintf(cmd, sizeof(cmd), "rm -rf %s", dir);
 	if (system(cmd))
