@@ -33,6 +33,24 @@ struct job {
 	uint64_t time[DECODE_TIMES];
 };
 
+static volatile sig_atomic_t interrupted; /* by this signal */
+
+/* What has been written stays; a replay is ended, and its files taken away. The next one ends us at once. */
+static void interrupt(int sig)
+{
+	interrupted = sig;
+}
+
+static void catch_interrupts(void)
+{
+	static const int sigs[] = {SIGINT, SIGTERM, SIGHUP};
+	struct sigaction a = {.sa_handler = interrupt, .sa_flags = SA_RESTART | SA_RESETHAND}, was;
+
+	for (size_t i = 0; i < NELEM(sigs); i++)
+		if (!sigaction(sigs[i], NULL, &was) && was.sa_handler == SIG_DFL)
+			sigaction(sigs[i], &a, NULL);
+}
+
 static const char usage[] =
 	"usage: ptrace-decode [options] RUN-DIRECTORY\n"
 	"  -f, --format=FORMAT   text, csv, lackey, raw, bin or null\n"
@@ -343,7 +361,7 @@ static int batch(void *ctx, struct ptrace_rec *rec, size_t n)
 		stats_batch(j->stats, rec, n);
 	if (n && j->sink.batch(&j->sink, rec, n))
 		return -1;
-	return j->stopped;
+	return j->stopped || interrupted;
 }
 
 static void ended(void *ctx, uint32_t i, int status, const struct walk_result *res)
@@ -435,7 +453,7 @@ static int nothing(void *ctx, struct ptrace_rec *rec, size_t n)
 	(void)ctx;
 	(void)rec;
 	(void)n;
-	return 0;
+	return interrupted;
 }
 
 /* What of a recorded image is traced is known when it has been run again. */
@@ -480,6 +498,10 @@ static int run(struct job *j)
 			j->stats->why = j->walk.why;
 		k = decode(j);
 		rc = k ? k : rc;
+		if (interrupted) { /* of a part there is no summary, and no verdict */
+			fflush(stdout);
+			return rc;
+		}
 		if (j->stats && rc == PTRACE_PARTIAL && j->stats->complete) {
 			j->stats->complete = false;
 			snprintf(j->stats->reason, sizeof(j->stats->reason), "parts of the run are damaged");
@@ -531,9 +553,14 @@ int main(int argc, char **argv)
 	j.run = ptrace_run_open(j.dir, note, NULL, &e);
 	if (!j.run)
 		return fail(e.status, "%s", e.text);
+	catch_interrupts();
 	rc = run(&j);
 	stats_free(j.stats);
 	obuf_free(&j.out);
 	ptrace_run_close(j.run);
+	if (interrupted) {
+		signal(interrupted, SIG_DFL);
+		raise(interrupted);
+	}
 	return rc;
 }

@@ -415,6 +415,24 @@ else
 	bad processor 'the recording could not be changed'
 fi
 
+# interrupted while it decodes: ended by the signal, whole lines, nothing left behind
+run replay xx /usr/bin/python3 -c 'print(sum(i * i for i in range(10**6)))'
+for sig in 2 15; do # INT, TERM
+	env --default-signal=INT "$build/ptrace-decode" -f csv "$tmp/replay.run" > "$tmp/cut" 2> "$tmp/err" &
+	p=$!
+	n=0
+	while [ ! -s "$tmp/cut" ] && [ $n -lt 600 ]; do sleep 0.05; n=$((n + 1)); done
+	kill -$sig $p
+	wait $p 2> /dev/null
+	s=$?
+	if [ $s = $((128 + sig)) ] && [ -z "$(ls -d "$tmp"/replay.run/replay-* 2> /dev/null)" ] &&
+		[ -s "$tmp/cut" ] && [ -z "$(tail -c 1 "$tmp/cut" | tr -d '\n')" ]; then
+		ok
+	else
+		bad "interrupted-$sig" "status $s: $(head -1 "$tmp/err") $(ls -d "$tmp"/replay.run/replay-* 2> /dev/null)"
+	fi
+done
+
 if "$build/ptrace-record" -q --cf replay -o "$tmp/record.run" -- /bin/true &&
 	grep -q '"cf": "replay"' "$tmp"/record.run/proc-*/proc.json; then
 	ok
