@@ -91,7 +91,8 @@ enum run_pt_end {
 	RUN_PT_END_WRITE = 3, /* it could not be written any more (a full disk) */
 };
 
-/* of RUN_PT_DATA, about the bytes of the record. The low ones are perf's: PERF_AUX_FLAG_* in linux/perf_event.h */
+/* of RUN_PT_DATA, about the bytes of the record. The low ones are perf's: PERF_AUX_FLAG_* in linux/perf_event.h,
+ * whose bits from 8 on are a PMU's own format (PERF_AUX_FLAG_PMU_FORMAT_TYPE_MASK), are not kept, and mean something else here */
 enum {
 	RUN_PT_F_TRUNCATED = 1, /* behind these bytes some were lost: the buffer was full */
 	RUN_PT_F_PARTIAL = 4, /* they have gaps that the hardware did not tell of */

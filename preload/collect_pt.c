@@ -312,6 +312,9 @@ static struct pt_thread *open_thread(struct cproc *p, struct ring_thread *th, st
 		free(t);
 		return NULL;
 	}
+	/* Half of the area if this is 0. From Linux 5.13 on the area is also made of pieces of this size (get_order in
+	 * rb_alloc_aux), and the unit cannot stop in one: where less than the rest of a piece is free it is full
+	 * (pt_buffer_reset_markers in arch/x86/events/intel/pt.c) */
 	pt.attr.aux_watermark = (uint32_t)(rp->key < rp->aux / 4 ? rp->key : rp->aux / 4);
 	if (pt_area_open(&t->a, &pt.attr, th->tid, rp->ring, rp->aux, f)) {
 		free(t);

@@ -3,8 +3,11 @@
  * collect_pt_open.c - one thread's event, its ring and its AUX area
  *
  * The order of the mappings is the kernel's (perf_mmap in kernel/events/core.c): first the head page and the ring, then,
- * its place and size written into the head page, the AUX area. Both count against what the user may lock
- * (kernel.perf_event_mlock_kb for each processor, then RLIMIT_MEMLOCK): sizes are halved until they fit.
+ * its place and size written into the head page, the AUX area; both a power of two of pages, the ring with one more. Both
+ * count against what the user may lock: all of the user's mappings together may have kernel.perf_event_mlock_kb for each
+ * online processor; what is beyond that counts against RLIMIT_MEMLOCK of the process that maps. EPERM where that is not enough,
+ * unless kernel.perf_event_paranoid is -1 or the process has CAP_IPC_LOCK (perf_mmap, in later ones
+ * perf_mmap_calc_limits). So sizes are halved until they fit.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -19,6 +22,8 @@
 #define PAGE 4096ull
 #define AUX_MIN (64ull << 10)
 #define RING_MIN PAGE
+/* EBUSY: another event of this PMU on the thread, or one on whole processors (exclusive_event_init and
+ * exclusive_event_installable in kernel/events/core.c) */
 #define BUSY_MS 300 /* the event of the image that executed this one may be about to go */
 
 static int event(const struct perf_event_attr *attr, uint32_t tid)

@@ -5,7 +5,9 @@
  * /sys/bus/event_source/devices/intel_pt: `type`; `format/NAME`, which bits of perf_event_attr.config a setting has;
  * `caps/NAME`, what the processor can do (arch/x86/events/intel/pt.c, Documentation/ABI/testing/
  * sysfs-bus-event_source-devices-format). Masks of periods have bit n set where the exponent n is allowed (SDM
- * Vol. 3, "Intel Processor Trace", CPUID leaf 14H sub-leaf 1).
+ * Vol. 3, "Intel Processor Trace", CPUID leaf 14H sub-leaf 1); caps are hexadecimal without 0x (pt_cap_show), the
+ * ratios decimal (pt_timing_attr_show). There is one intel_pt for all processors, whatever the kinds of their cores: perf's
+ * cpu_core and cpu_atom are of counters. Its capabilities are those of the one that initialized it (pt_pmu_hw_init).
  */
 #define _GNU_SOURCE
 #include <errno.h>

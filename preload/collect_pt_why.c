@@ -49,7 +49,8 @@ static void why_memory(char *buf, size_t size, int err)
 	snprintf(buf, size,
 		 "not even a 64 KiB trace buffer fits what this user may lock: "
 		 "kernel.perf_event_mlock_kb=%ld for each of "
-		 "%ld processors and 'ulimit -l' of %lld KiB, in all threads; raise one of them (each "
+		 "%ld processors, of all this user's, and 'ulimit -l' of %lld KiB beyond; raise one of them "
+		 "(each "
 		 "thread: PTRACE_PT_AUX + "
 		 "PTRACE_PT_RING + 4 KiB)",
 		 kb, sysconf(_SC_NPROCESSORS_ONLN),

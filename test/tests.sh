@@ -56,6 +56,7 @@ run flow env BUILD="$b" test/flow/flow.sh "$p"/jt_dense "$p"/computed_goto "$p"/
 # shellcheck disable=SC2046
 run pt env BUILD="$b" PT_JOBS=2 test/pt.sh $(OUT=$p test/progs/build.sh --list-base) \
 	"$p"/thr_join "$p"/thr_tsd "$p"/proc_fork "$p"/proc_vfork "$p"/stk_context
+run_beside pt_selftest test/pt_selftest.sh "$b"
 run pt_real env BUILD="$b" test/pt.sh --real
 # packets lost, where keyframes come often: no wrong record, the losses are said, and what comes after them is there
 lossy() { # NAME SETTINGS... COMMAND
