@@ -5,16 +5,16 @@
 # folder, default build). The programs are always built with -O2, whatever the tracer itself is
 # built with: what is measured must not change with the tracer's flags.
 #
-# Targets: workloads  inputs-small  inputs-bench  bench  bench-quick  bench-ops  test-real
+# Targets: workloads  inputs-small  inputs-bench  bench  bench-quick  bench-ops  bench-servers  test-real
 
 B ?= build
 WORKLOADS := gemm 2mm jacobi-2d seidel-2d correlation trisolv cholesky lu floyd-warshall \
 	nussinov chase hashjoin sort bytecode
-WORKLOAD_TOOLS := launch mkinputs opcost
+WORKLOAD_TOOLS := launch mkinputs opcost mcload
 WORKLOAD_CFLAGS := -std=gnu11 -O2 -g -ffp-contract=off -Wall -Wextra -Werror
 WORKLOAD_PROGS := $(addprefix $(B)/workloads/,$(WORKLOADS) $(WORKLOAD_TOOLS))
 
-.PHONY: workloads inputs-small inputs-bench bench bench-quick bench-ops test-real
+.PHONY: workloads inputs-small inputs-bench bench bench-quick bench-ops bench-servers test-real
 
 workloads: $(WORKLOAD_PROGS)
 
@@ -40,6 +40,9 @@ bench-quick: all workloads inputs-small
 
 bench-ops: all workloads
 	workloads/opcost.sh $(B)
+
+bench-servers: all workloads
+	workloads/server.sh $(B)
 
 # VERIFY: further options of test/real/verify.sh
 test-real: all workloads inputs-small
