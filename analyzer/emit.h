@@ -240,6 +240,8 @@ struct patches {
 	uint32_t njmp, nisland, nemul, ndemoted; /* for --stats */
 	struct point *pt;
 	uint32_t npt;
+	struct map_patch *hop; /* short jumps on the way to an island */
+	uint32_t nhop, caphop;
 	uint8_t *used;
 };
 int patch_plan(struct module *m, struct patches *ps, int jobs);

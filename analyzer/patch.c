@@ -8,7 +8,7 @@
  *
  *   room >= 5    e9 to the stub                         point: jmp stub
  *   room 2 to 4  eb to an island: five dead bytes       point: jmp isl ──▶ isl: jmp stub
- *                within -128..127
+ *                within -128..127                           or by way of other short jumps, in two dead bytes each
  *   room 1       before another point (a `ret` after    point: eb PX       ──▶ isl: jmp stub
  *                the last call of a function): rel8 is  next:     PX e9 …  (or PX eb, to an island)
  *                a prefix that the next point's jump ignores, which leaves 22 places for the island
@@ -30,6 +30,7 @@ enum { FREE, TAKEN, START, CALL }; /* patches.used */
 struct point {
 	uint32_t vaddr, at, group, block;
 	uint32_t island; /* AN_NONE: five bytes at `at` */
+	uint32_t hop; /* AN_NONE: the short jump leads to the island at once */
 	uint8_t state; /* 0 unplaced, 1 placed, 2 needs an island, 3 impossible, 4 needs one at a distance that is
 	                  a prefix of the next point */
 };
@@ -189,7 +190,7 @@ static void place(struct pp *p, struct point *t, struct point *next)
 	if (t->state) /* with the one before */
 		return;
 	t->at = t->vaddr;
-	t->island = AN_NONE;
+	t->island = t->hop = AN_NONE;
 	keep_endbr(p, t);
 	place_at(p, t, next);
 }
@@ -231,22 +232,101 @@ static uint32_t island(struct pp *p, uint32_t at)
 	return AN_NONE;
 }
 
-/* A call that a short jump at `at` reaches, and whose bytes are enough, makes room: where a switch does nothing but call,
- * every byte that is not a call's is taken. */
+static bool reaches(uint32_t at, uint32_t to)
+{
+	return (int32_t)(to - at - 2) == (int8_t)(to - at - 2);
+}
+
+/* A call that a short jump at `at` reaches, and whose bytes, with the dead ones next to them, are enough, makes room:
+ * where a switch does nothing but call, every byte that is not a call's is taken. */
 static bool clear_island(struct pp *p, uint32_t at)
 {
 	for (uint32_t d = 0; d <= 255; d++) {
 		uint32_t v = at + 2 + (d & 1 ? -((d + 1) / 2) : d / 2); /* 0, -1, 1, ... -128 */
 		struct site *s = in_text(p, v) && *use_at(p, v) == CALL ? site_of(p, v) : NULL;
-		uint32_t i;
+		uint32_t i, lo = v, hi;
 
-		if (!s || s->vaddr != v || s->end - v < 5)
+		if (!s || s->vaddr != v)
+			continue;
+		while (v - lo < 4 && dead(p, lo - 1) && reaches(at, lo - 1))
+			lo--;
+		for (hi = s->end; hi - lo < 5 && dead(p, hi); hi++)
+			;
+		if (hi - lo < 5)
 			continue;
 		i = first_point(p, v);
 		if (i == p->ps->npt || p->ps->pt[i].vaddr >= s->end)
 			return emulate(p, v);
 	}
 	return false;
+}
+
+/* ---- short jumps to short jumps ---- */
+
+#define HOPS 12 /* at most; rt_xlat.c follows 16 */
+#define TRIED 4096 /* places, before it is given up */
+
+struct way {
+	uint32_t at, prev; /* prev: index of the one that leads here */
+	uint32_t hops;
+};
+
+/* the way to w is taken, and what it ends in; false: its parts are in each other's way */
+static bool go(struct pp *p, struct point *t, const struct way *way, uint32_t w)
+{
+	uint32_t n = p->ps->nhop, to, i;
+
+	for (i = w; i; i = way[i].prev) {
+		if (room(p, way[i].at, 2) < 2 || !dead(p, way[i].at))
+			break;
+		take(p, way[i].at, 2);
+	}
+	to = i ? AN_NONE : island(p, way[w].at);
+	if (to == AN_NONE) {
+		for (uint32_t k = w; k != i; k = way[k].prev)
+			memset(use_at(p, way[k].at), FREE, 2);
+		return false;
+	}
+	take(p, to, 5);
+	t->island = to;
+	for (i = w; i; i = way[i].prev) {
+		p->ps->hop = grow(p->ps->hop, n, &p->ps->caphop, sizeof(*p->ps->hop));
+		p->ps->hop[n++] = (struct map_patch){way[i].at, MAP_PATCH_JMP8, to};
+		to = way[i].at;
+	}
+	p->ps->nhop = n;
+	t->hop = to;
+	t->state = 1;
+	p->ps->nisland++;
+	return true;
+}
+
+/* No island in reach, as among landing pads of which each leaves two or three bytes behind its jump: by way of those. The
+ * places are tried nearest first, by number of jumps. */
+static bool hop(struct pp *p, struct point *t)
+{
+	struct way *way = malloc(TRIED * sizeof(*way));
+	uint8_t *seen = calloc(p->m->text_hi - p->m->text_lo + 1, 1);
+	uint32_t n = 1;
+	bool ok = false;
+
+	if (!way || !seen)
+		abort();
+	way[0] = (struct way){t->at, 0, 0};
+	for (uint32_t k = 0; k < n && !ok; k++) {
+		for (uint32_t d = 0; d <= 255 && !ok && n < TRIED && way[k].hops < HOPS; d++) {
+			uint32_t v = way[k].at + 2 + (d & 1 ? -((d + 1) / 2) : d / 2);
+
+			if (!dead(p, v) || !dead(p, v + 1) || seen[v - p->m->text_lo])
+				continue;
+			seen[v - p->m->text_lo] = 1;
+			way[n] = (struct way){v, k, way[k].hops + 1};
+			ok = go(p, t, way, n++);
+		}
+	}
+	free(way);
+	free(seen);
+	return ok;
 }
 
 static void place_island(struct pp *p, struct point *t)
@@ -268,7 +348,8 @@ static void place_island(struct pp *p, struct point *t)
 			return;
 		}
 		if (!emulate(p, t->at + 2 + more) && !clear_island(p, t->at)) {
-			t->state = 3;
+			if (!hop(p, t))
+				t->state = 3;
 			return;
 		}
 	}
@@ -305,7 +386,8 @@ static void collect_group(struct pp *p, uint32_t gi)
 			p->ps->pt[p->ps->npt++] = (struct point){.vaddr = g->insn[g->block[b].first].vaddr,
 								 .group = gi,
 								 .block = b,
-								 .island = AN_NONE};
+								 .island = AN_NONE,
+								 .hop = AN_NONE};
 	for (uint32_t i = 0; i < g->ninsn; i++) {
 		const struct an_insn *n = &g->insn[i];
 
@@ -353,7 +435,7 @@ static uint32_t attempt(struct pp *p)
 
 	memset(p->ps->used, FREE, p->m->text_hi - p->m->text_lo + 1);
 	memset(p->bad, 0, p->m->ngroup);
-	p->ps->nemul = p->ps->nisland = p->ps->njmp = 0;
+	p->ps->nemul = p->ps->nisland = p->ps->njmp = p->ps->nhop = 0;
 	collect(p);
 	for (uint32_t i = 0; i < p->ps->npt; i++)
 		place(p, &p->ps->pt[i], i + 1 < p->ps->npt ? &p->ps->pt[i + 1] : NULL);
@@ -518,9 +600,11 @@ int patch_write(struct module *m, struct patches *ps, struct emitted *const *em,
 		if (em[t->group]->stub_off[t->block] == AN_NONE)
 			return -1;
 		if (t->island != AN_NONE)
-			add(ps, t->at, MAP_PATCH_JMP8, t->island);
+			add(ps, t->at, MAP_PATCH_JMP8, t->hop != AN_NONE ? t->hop : t->island);
 		add(ps, t->island != AN_NONE ? t->island : t->at, MAP_PATCH_JMP, to);
 	}
+	for (uint32_t i = 0; i < ps->nhop; i++)
+		add(ps, ps->hop[i].vaddr, ps->hop[i].kind, ps->hop[i].arg);
 	for (uint32_t gi = 0; gi < m->ngroup; gi++)
 		if (m->group[gi].reason == MAP_OK)
 			retarget(m, ps, gi, em, base);
@@ -541,6 +625,7 @@ void patch_free(struct patches *ps)
 {
 	free(ps->p);
 	free(ps->pt);
+	free(ps->hop);
 	free(ps->used);
 	memset(ps, 0, sizeof(*ps));
 }
