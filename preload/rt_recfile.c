@@ -11,6 +11,7 @@
  * writing, or cutting it, ends the recording. What other processes do is seen by the times of the file when it is unmapped
  * and at the end: REC_CHANGED, and there is no replay.
  */
+#include <elf.h>
 #include "rt.h"
 
 #define BYTES (4ull << 20) /* of a file, at most, in the recording */
@@ -139,11 +140,13 @@ static bool was_written(const struct rec_file *f)
 	return nwritten > NWRITTEN;
 }
 
-static bool is_elf(int fd)
+/* what a loader maps: a program or a library. Not an object file, which is a linker's input, and often gone afterwards */
+static bool is_module(int fd)
 {
-	uint32_t magic = 0;
+	Elf64_Ehdr eh;
 
-	return rt_pread(fd, &magic, sizeof(magic), 0) == sizeof(magic) && magic == 0x464c457f;
+	return rt_pread(fd, &eh, sizeof(eh), 0) == sizeof(eh) && !memcmp(eh.e_ident, ELFMAG, SELFMAG) &&
+	       eh.e_type != ET_REL;
 }
 
 static const char *map_file(struct rt_tcb *t, uint64_t at, const uint64_t *g)
@@ -158,7 +161,7 @@ static const char *map_file(struct rt_tcb *t, uint64_t at, const uint64_t *g)
 	    !find_path((int)g[R8], path))
 		return nameless;
 	f = describe(&st);
-	if ((g[RDX] & PROT_EXEC) || is_elf((int)g[R8])) /* a module, most likely */
+	if ((g[RDX] & PROT_EXEC) || is_module((int)g[R8]))
 		return by_name(t, &f, path);
 	mode = rt_sc(__NR_fcntl, g[R8], F_GETFL);
 	if (rt_err(mode) || (mode & O_ACCESS) != O_RDONLY || was_written(&f))

@@ -366,6 +366,10 @@ fi
 head -c 10000 "$tmp/text" > "$tmp/map"
 recorded "$prog" mapped "$tmp/map" && echo more >> "$tmp/map" &&
 	if verify; then ok; else bad mapped "$(head -3 "$tmp/decode.err")"; fi
+# an object file, as linkers map it, which the compiler removes (its first bytes are all that is looked at)
+{ printf '\177ELF\2\1\1\0\0\0\0\0\0\0\0\0\1\0\76\0' && head -c 10000 "$tmp/text"; } > "$tmp/map.o"
+recorded "$prog" mapped "$tmp/map.o" && rm "$tmp/map.o" &&
+	if verify; then ok; else bad mapped.o "$(head -3 "$tmp/decode.err")"; fi
 head -c 10000 "$tmp/text" > "$tmp/map"
 native "$prog" mapped-written "$tmp/map"
 head -c 10000 "$tmp/text" > "$tmp/map"
