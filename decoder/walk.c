@@ -60,8 +60,11 @@ int log_ended(struct walker *w)
 	if (w->execing && !why && w->p == w->lim) {
 		w->end = WALK_EXIT;
 		w->res->exec = true;
-		if (w->goes_on && w->proc->rest)
-			hand_give(w, w->proc->rest, w->goes_on);
+		if (w->goes_on && w->proc->rest) {
+			bool counted = !sig_undo(w, w->goes_on);
+
+			hand_give(w, w->proc->rest, w->goes_on, counted);
+		}
 		return 1;
 	}
 	snprintf(w->res->why, sizeof(w->res->why), "%s",

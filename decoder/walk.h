@@ -155,6 +155,7 @@ struct walker {
 	uint64_t goes_on; /* or the next image goes on here, at this very place; 0 if not */
 	bool whole; /* start.bin's place is about to be resumed at: all memory is known, */
 	bool handed; /* and all that the walk of the image before knew */
+	bool counted; /* which had come past the system call that it goes on with */
 	uint64_t left; /* ip of the block control left from to unknown code, 0 if none */
 
 	struct proc *proc;
@@ -244,6 +245,7 @@ void sig_forget(struct walker *w); /* all that was put aside */
 int sig_enter(struct walker *w, const struct place *at, uint64_t ip); /* in the middle of a block */
 struct aside **
 sig_give(const struct walker *w); /* copies for another walk; to be freed, each and the array */
+bool sig_undo(struct walker *w, uint64_t rip); /* what came there last is the next image's to say */
 void sig_handed(struct walker *w, struct aside **aside, uint32_t n, uint32_t base); /* takes them */
 
 /* walk_count.c: at the end; fixed records of ops */
@@ -285,7 +287,7 @@ int walk_stack(struct walker *w, uint64_t addr,
 int walk_callers(struct walker *w, uint64_t ip, const uint64_t *gpr); /* pushes their frames */
 
 /* walk_hand.c */
-void hand_give(struct walker *w, struct proc *to, uint64_t rip);
+void hand_give(struct walker *w, struct proc *to, uint64_t rip, bool counted);
 void hand_child(struct walker *w, uint64_t pid, uint64_t rip);
 bool hand_take(struct walker *w, uint64_t rip, uint64_t rsp);
 

@@ -4,6 +4,7 @@
  * a process is forked
  *
  *   replay of image N … EXEC, argument rip │ image N+1: start.bin at rip, RESUME …
+ *           … SIGNAL at rip, EXEC          │ the same: the handler is the next image's
  *   a system call that makes a process     │ the child: START at rip …
  *                                          │
  *   frames, limbo, handlers, registers ────┴──▶ the same
@@ -25,6 +26,7 @@ struct hand_frame {
 
 struct hand {
 	uint64_t rip, start_top;
+	bool counted; /* rip is a system call's instruction, and the walk has done it */
 	uint64_t r[WALK_NREGS];
 	struct hand_frame *frame;
 	uint32_t nframe, nlimbo; /* those of limbo are behind */
@@ -57,13 +59,14 @@ static void give(struct walker *w, const struct frame *f, struct hand_frame *h)
 }
 
 /* hand_give - the walk has come to where another image begins, at rip */
-void hand_give(struct walker *w, struct proc *to, uint64_t rip)
+void hand_give(struct walker *w, struct proc *to, uint64_t rip, bool counted)
 {
 	struct hand *h = xcalloc(1, sizeof(*h));
 
 	hand_free(to->hand);
 	to->hand = h;
 	h->rip = rip;
+	h->counted = counted;
 	h->start_top = w->start_top;
 	memcpy(h->r, w->r, sizeof(h->r));
 	h->frame = xcalloc(w->nframe + w->nlimbo, sizeof(*h->frame));
@@ -91,7 +94,7 @@ void hand_child(struct walker *w, uint64_t pid, uint64_t rip)
 			to = p; /* ids may be used again: the next in time */
 	}
 	if (to)
-		hand_give(w, to, rip);
+		hand_give(w, to, rip, true);
 }
 
 void hand_free(struct hand *h)
@@ -157,6 +160,7 @@ bool hand_take(struct walker *w, uint64_t rip, uint64_t rsp)
 	}
 	memcpy(w->r + SEM_NGPR, h->r + SEM_NGPR, sizeof(h->r) - SEM_NGPR * sizeof(*h->r));
 	w->start_top = h->start_top;
+	w->counted = h->counted;
 	sig_handed(w, h->aside, h->naside, h->base);
 	h->aside = NULL;
 	h->naside = 0;

@@ -302,6 +302,23 @@ int sig_return(struct walker *w, uint64_t frame)
 	return k;
 }
 
+/* The walk ends where a signal came, which the image that goes on has a handler for: it is there, with the registers
+ * that the signal found. false: it ends elsewhere. */
+bool sig_undo(struct walker *w, uint64_t rip)
+{
+	struct aside *a = w->naside ? w->aside[w->naside - 1] : NULL;
+
+	if (!a || w->pc || a->handed || a->s.rip != rip || a->nframe != w->nframe)
+		return false;
+	restore(w);
+	w->pc = NULL; /* nothing goes on here: what of its block has run is counted now */
+	memcpy(w->r, a->s.gpr, sizeof(a->s.gpr));
+	if (a->at.begun)
+		cut_block(w, &a->at, -1);
+	free(a);
+	return true;
+}
+
 struct aside **sig_give(const struct walker *w)
 {
 	struct aside **to = xcalloc(w->naside, sizeof(*to));
@@ -399,7 +416,7 @@ int sig_resume(struct walker *w, uint64_t size)
 			    place(w, r.rip, buf, sizeof(buf)));
 	w->m = at.m;
 	w->pc = at.m->code + at.op;
-	if (handed && at.m->map->op[at.op].op == SEM_SYSCALL)
+	if (handed && w->counted && at.m->map->op[at.op].op == SEM_SYSCALL)
 		return translated(w, &at); /* the image before has come to it, and counted it */
 	return sig_enter(w, &at, r.rip);
 }

@@ -58,7 +58,8 @@ enum run_event {
 	                       signal the interrupted position is in proc.json / struct run_stop_state */
 	RUN_EV_EXEC =
 		4, /* execve about to be tried. Argument != 0: the end of a replay, whose process goes on as
-	                       its next image at that address: the system call that is due, or behind it */
+	                       its next image at that address: the system call that is due, or behind it, or, with a SIGNAL
+	                       just before, where that came */
 	RUN_EV_UNEXPECTED = 5, /* int3 hit: argument = run-time address that was entered */
 	RUN_EV_START = 6, /* first in the stream of every thread but the first of an exec'd image; argument =
 	                       bytes that follow: struct run_thread_start and stack_size bytes of stack */

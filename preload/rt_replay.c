@@ -139,7 +139,7 @@ void rt_replay_here(struct rt_tcb *t, const struct rt_intr *in)
 {
 	if (rt_frame_enter(t, 0, 0, in))
 		rt_replay_diverged("no room for the log's end", in->w.rip);
-	over(t, 0, 0);
+	over(t, in->w.rip, 0);
 }
 
 /* No call follows, and the program came to its end, or to what another image goes on with, within this call, or at a

@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: MIT
  *
- * place_prog.c - what replay.sh interrupts while it computes: place_prog count|wait|work [MICROSECONDS]
+ * place_prog.c - what replay.sh interrupts while it computes: place_prog count|wait|work|frames [MICROSECONDS]
  *
  *   count  a loop in which no register changes, nor is there anything to log: only memory tells where it is. The handler
  *          says how often it went round, and ends the process
  *   wait   the same, but nobody sets a timer
  *   work   loops of all kinds; the handler changes memory, and they go on. 0: no timer
+ *   frames the same, below callers that no unwind table tells, or one that lies: what their registers hold is used as addresses
+ *          behind it
  */
 #include <signal.h>
 #include <stdio.h>
@@ -104,11 +106,44 @@ __attribute__((noinline)) static void library(void)
 	}
 }
 
+/* unsigned long bare(unsigned long *t, void (*next)(void)): t and its neighbours in all registers that a callee saves,
+ * across next */
+#define KEEPS(name, table, end)                                                                              \
+	__asm__(".text\n.type " name ", @function\n" name ": " table "\n"                                    \
+		"push %rbx; push %rbp; push %r12; push %r13; push %r14; push %r15; sub $8, %rsp\n"           \
+		"mov %rdi, %rbx; lea 64(%rdi), %rbp; lea 128(%rdi), %r12; lea 192(%rdi), %r13\n"             \
+		"lea 256(%rdi), %r14; lea 320(%rdi), %r15\n"                                                 \
+		"call *%rsi\n"                                                                               \
+		"incq (%rbx); incq (%rbp); incq (%r12); incq (%r13); incq (%r14); incq (%r15)\n"             \
+		"mov (%rbx), %rax; add $8, %rsp\n"                                                           \
+		"pop %r15; pop %r14; pop %r13; pop %r12; pop %rbp; pop %rbx\n"                               \
+		"ret\n" end "\n.size " name ", . - " name "\n")
+KEEPS("bare", "", "");
+KEEPS("lying", ".cfi_startproc", ".cfi_endproc");
+unsigned long bare(unsigned long *t, void (*next)(void));
+unsigned long lying(unsigned long *t, void (*next)(void));
+
+static unsigned long table[2][64];
+
+__attribute__((noinline)) static void work(void)
+{
+	nested();
+	values[0] += floats(200000);
+	strings();
+	library();
+}
+
+__attribute__((noinline)) static void below(void)
+{
+	values[7] += (double)bare(table[1], work);
+}
+
 int main(int argc, char **argv)
 {
 	long usec = argc > 2 ? atol(argv[2]) : 0;
 	struct itimerval t = {{0, 0}, {0, usec}};
-	int counts = argc > 1 && strcmp(argv[1], "work");
+	int framed = argc > 1 && !strcmp(argv[1], "frames");
+	int counts = argc > 1 && strcmp(argv[1], "work") && !framed;
 
 	printf("%p\n", (void *)&counter);
 	fflush(stdout);
@@ -119,10 +154,10 @@ int main(int argc, char **argv)
 	if (counts)
 		count_up();
 	for (int i = 0; i < 4; i++) {
-		nested();
-		values[0] += floats(200000);
-		strings();
-		library();
+		if (framed)
+			values[8] += (double)lying(table[0], below);
+		else
+			work();
 	}
 	printf("%g\n", values[0] + values[7]);
 	return hits > 1;

@@ -302,6 +302,16 @@ for us in $(usec 200 700) $(usec 200 1500) $(usec 200 3000) $(usec 200 3000); do
 	run replay xx "$place" work "$us"
 	clean "$(count $work)" "$all" "work $us"
 done
+# and none of the callers is forgotten there, whatever tables say
+run replay xx "$place" frames 0
+all=$(count $work)
+verify || bad frames "$(tail -1 "$tmp/verify")"
+for us in $(usec 200 1500) $(usec 200 3000) $(usec 200 3000); do
+	run replay xx "$place" frames "$us"
+	clean "$(count $work)" "$all" "frames $us"
+	! grep 'no unwind table tells' "$tmp/decode.err" || bad "frames $us" "callers are unwound"
+	[ "$(images)" = 2 ] || bad "frames $us" "$(images) images"
+done
 # killed, by default: memory at that time says how far it was
 for s in TERM USR2 ALRM; do # not INT, which a shell's background jobs ignore, nor HUP (nohup)
 	rm -f "$tmp/out"
