@@ -4,7 +4,8 @@
  *
  * Children are made with clone() and exit signal 0, and do not exec: the program sees no SIGCHLD and a wait for
  * any child (without __WALL or __WCLONE) does not find them. The collector is a grandchild, so
- * it is not a child of the program at all; it starts while the modules are loaded.
+ * it is not a child of the program at all; it starts while the modules are loaded. Who traces the program by ptrace(2) and
+ * follows its children (gdb, strace -f) does not get these (CLONE_UNTRACED): one without SIGCHLD would be taken for a thread.
  */
 #include "rt.h"
 
@@ -112,7 +113,7 @@ static long collector_pid, collector_fd = -1; /* fd: its pidfd, where the kernel
  * installed none yet, and exec resets what was there before. */
 static long __attribute__((noinline)) vforked(void __attribute__((noreturn)) (*fn)(void *), void *arg)
 {
-	long pid = rt_sc(__NR_clone, CLONE_VM | CLONE_VFORK, 0, 0, 0, 0);
+	long pid = rt_sc(__NR_clone, CLONE_VM | CLONE_VFORK | CLONE_UNTRACED, 0, 0, 0, 0);
 
 	if (pid == 0) {
 		fn(arg);
@@ -258,7 +259,7 @@ int rt_spawn_analyzer(const char *file, const char *out, const char *name, const
 
 	if (!j.env)
 		return -ENOMEM;
-	pid = rt_sc(__NR_clone, 0, 0, 0, 0, 0);
+	pid = rt_sc(__NR_clone, CLONE_UNTRACED, 0, 0, 0, 0);
 	if (pid == 0)
 		around(&j);
 	if (rt_err(pid))

@@ -319,9 +319,10 @@ c_gdb() {
 	c_prog
 	# the debugger and what it debugs
 	"$@" gdb -nx -batch -ex 'handle SIGUSR1 nostop noprint pass' -ex 'catch syscall exit_group' -ex run \
-		-ex 'print got' -ex continue ./prog 2>&1 | grep '^10 1 3\|^\$1\|exited with'
+		-ex 'print got' -ex continue ./prog 2>&1 | grep '^10 1 3\|^\$1\|exited with' | sed 's/(process .*)//'
 	# a debugger that is not traced, of a program that is
-	gdb -nx -batch -ex 'handle SIGUSR1 nostop noprint pass' -ex run --args "$@" ./prog 2>&1 | grep '^10 1 3\|exited with'
+	gdb -nx -batch -ex 'handle SIGUSR1 nostop noprint pass' -ex run --args "$@" ./prog 2>&1 | grep '^10 1 3\|exited with' |
+		sed 's/(process .*)//'
 }
 c_strace() {
 	need strace
@@ -333,6 +334,7 @@ c_strace-outside() { # a program that is traced, its collector and all
 	need strace
 	c_prog
 	strace -f -o log "$@" ./prog; echo $?; grep -o 'exit_group([34]' log | sort
+	grep -c 'execve.*"[^"]*/ptrace-' log # they are nobody's business
 }
 c_valgrind() { # runs untraced what it runs, and says so
 	need valgrind
@@ -380,9 +382,10 @@ c_ninja() {
 }
 c_rustc() {
 	need rustc
-	# what rustup installs is a program that chooses one
-	local r
-	r=$(rustc --print sysroot)/bin/rustc
+	# what rustup installs is a program that chooses one, by what is at home
+	local r home
+	home=$(getent passwd "$(id -u)" | cut -d: -f6)
+	r=$(RUSTUP_HOME=${RUSTUP_HOME:-$home/.rustup} HOME=$home rustc --print sysroot)/bin/rustc
 	echo 'use std::thread; fn main() { let t: Vec<_> = (0..3).map(|i| thread::spawn(move || i * 2)).collect();
 		println!("{}", t.into_iter().map(|t| t.join().unwrap()).sum::<i32>()); }' > h.rs
 	"$@" "$r" -C codegen-units=2 h.rs && "$@" ./h; echo $?
