@@ -165,6 +165,8 @@ const struct run_key *log_key(const struct log *l, uint64_t *pos);
 /* To the first chunk whose keyframe has this counter or a higher one, ahead or behind (log is read before it is known which
  * keyframes the thread has passed); *p, *end: its bytes, as log_need gives them. NULL: there is none */
 const struct run_key *log_resync(struct log *l, uint32_t counter, const uint8_t **p, const uint8_t **end);
+/* to the end of what there is: its position, and when that was written (TSC); 0 if there is nothing */
+uint64_t log_rest(struct log *l, uint64_t *tsc);
 uint64_t log_pos(const struct log *l, const uint8_t *p); /* position in the stream */
 bool log_clean(const struct log *l); /* the chunk marked as the last was reached */
 const char *log_why(const struct log *l); /* damage found, or NULL */
@@ -250,6 +252,7 @@ struct thread {
 	bool decoded, exec; /* exec: it ended with one */
 	int end; /* enum walk_end */
 	uint64_t end_arg;
+	uint64_t losses, lost_bytes, lost_tsc; /* as in struct ptrace_stats */
 };
 char *thread_path(const struct thread *t, const struct proc *p); /* of its log in that image; to be freed */
 

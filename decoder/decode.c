@@ -31,10 +31,11 @@ static int losses(struct ptrace_run *r, const struct thread *t, const struct wal
 	if (!res->losses)
 		return PTRACE_OK;
 	run_note(r,
-		 "pid %u thread %u: control flow was lost %llu times; %llu bytes of the log are left out. "
-		 "First: %s",
+		 "pid %u thread %u: control flow was lost %llu times; %llu bytes of the log, %llu TSC ticks "
+		 "are "
+		 "left out. First: %s",
 		 t->pub.pid, t->pub.tid, (unsigned long long)res->losses, (unsigned long long)res->lost_bytes,
-		 res->loss);
+		 (unsigned long long)res->lost_tsc, res->loss);
 	return PTRACE_PARTIAL;
 }
 
@@ -181,6 +182,9 @@ int decode_part(struct ptrace_run *r, uint32_t i, struct proc *p, const struct w
 	t->end_arg = res->arg;
 	t->exec = res->exec;
 	t->pub.records += one.accesses;
+	t->losses += res->losses;
+	t->lost_bytes += res->lost_bytes;
+	t->lost_tsc += res->lost_tsc;
 	if (p->recorded) /* what the replay logged was never on a disk */
 		one.log_bytes_disk = recorded_bytes(t, p);
 	stats_add(st, &one);
@@ -224,6 +228,7 @@ int decode_thread(struct ptrace_run *r, uint32_t i, const struct walk_opts *o, w
 	int rc, k;
 
 	t->pub.records = 0;
+	t->losses = t->lost_bytes = t->lost_tsc = 0;
 	if (!t->rec)
 		return decode_part(r, i, t->proc, o, fn, ctx, st, res);
 	rc = decode_part(r, i, t->rec, o, fn, ctx, st, res);

@@ -332,6 +332,20 @@ static void go_back(struct log *l, const struct key_at *k)
 		l->threaded = !pthread_create(&l->helper, NULL, helper, l);
 }
 
+uint64_t log_rest(struct log *l, uint64_t *tsc)
+{
+	struct slot *s;
+
+	while ((s = next_slot(l)))
+		enter(l, s);
+	*tsc = 0;
+	if (!l->have)
+		return 0;
+	s = &l->slot[l->tail % NSLOT];
+	*tsc = s->tsc_close;
+	return s->pos + s->all;
+}
+
 const struct run_key *log_resync(struct log *l, uint32_t counter, const uint8_t **p, const uint8_t **end)
 {
 	size_t lo = 0, hi = l->nkeys;

@@ -133,7 +133,7 @@ void report_text(FILE *f, struct stats *s)
 		all ? "" : "at least ", (ull)lines, (ull)pages, (double)pages / 256);
 	fprintf(f, "log           %llu bytes (%.1f per 1,000 instructions), %llu on disk\n",
 		(ull)t->log_bytes_raw, (double)t->log_bytes_raw / ki, (ull)t->log_bytes_disk);
-	if (t->losses)
+	if (t->losses || t->lost_bytes)
 		fprintf(f,
 			"lost          control flow %llu times: %llu bytes of the log and %llu TSC ticks are "
 			"left out\n",
@@ -235,7 +235,8 @@ static void json_tree(FILE *f, struct ptrace_run *r)
 			fprintf(f, "null");
 		fprintf(f, ", \"end\": ");
 		json_puts(f, thread_end(t, buf, sizeof(buf)));
-		fprintf(f, "}");
+		fprintf(f, ", \"losses\": %llu, \"lost_log_bytes\": %llu, \"lost_ticks\": %llu}",
+			(ull)t->losses, (ull)t->lost_bytes, (ull)t->lost_tsc);
 	}
 	fprintf(f, "]");
 }

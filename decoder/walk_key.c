@@ -172,21 +172,41 @@ static const struct run_key *next_key(struct walker *w)
 	return NULL;
 }
 
+/* From stream position pos, at time tsc (0: not known), on to position `to` at to_tsc nothing is decoded. */
+static void left_out(struct walker *w, uint64_t pos, uint64_t tsc, uint64_t to, uint64_t to_tsc)
+{
+	w->res->lost_bytes += to > pos ? to - pos : 0;
+	w->res->lost_tsc += tsc && to_tsc > tsc ? to_tsc - tsc : 0;
+}
+
+/* The rest of the thread is lost. */
+static void rest(struct walker *w, uint64_t pos, uint64_t tsc)
+{
+	uint64_t end, at;
+
+	if (w->flow == flow_none() || log_why(w->log))
+		return;
+	w->st->log_bytes_used += pos;
+	w->p = w->lim = NULL;
+	at = log_rest(w->log, &end);
+	left_out(w, pos, tsc, at, end);
+}
+
 /* walk_from_key - after a loss: true if the walk goes on, with what was lost counted */
 bool walk_from_key(struct walker *w)
 {
 	while (w->end == WALK_LOST) {
-		uint64_t from = log_pos(w->log, w->p), tsc = w->flow->tsc, to;
+		uint64_t from = log_pos(w->log, w->p), tsc = w->flow->tsc;
 		const struct run_key *k = next_key(w);
 
-		if (!k)
+		if (!k) {
+			rest(w, from, tsc);
 			return false;
+		}
 		if (!w->res->losses++)
 			memcpy(w->res->loss, w->res->why, sizeof(w->res->loss));
-		to = log_pos(w->log, w->p);
-		w->res->lost_bytes += to > from ? to - from : 0;
 		w->asked = 0;
-		w->res->lost_tsc += tsc && k->tsc > tsc ? k->tsc - tsc : 0;
+		left_out(w, from, tsc, log_pos(w->log, w->p), k->tsc);
 		w->key = k->counter;
 		w->key_asked = w->flow->nasked;
 		w->ask = w->flow;

@@ -78,8 +78,8 @@ struct ptrace_stats {
 	uint64_t checked, wrong; /* addresses compared in a verify run, and those that differed */
 	uint64_t unknown; /* addresses or values the decoder could not know */
 	uint64_t missing; /* places where the decode of a thread stopped early, or left something out */
-	/* Intel PT: how often control flow was lost and found again, and what was left out: bytes of the log, and time
-	 * where it is known (TSC ticks) */
+	/* Intel PT: how often control flow was lost and found again, and what was left out, of a thread that was not
+	 * found again up to its end: bytes of the log, and time where it is known (TSC ticks) */
 	uint64_t losses, lost_bytes, lost_tsc;
 	double seconds; /* wall clock, decoding only */
 };

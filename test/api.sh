@@ -15,7 +15,7 @@ check() { # check NAME COMMAND...: passes when the command does
 	name=$1; shift
 	if "$@"; then pass=$((pass + 1)); else fail=$((fail + 1)); echo "FAIL: $name ($*)"; fi
 }
-make -s --no-print-directory -C "$here" B="$b" PREFIX="$dir/inst" install >"$dir/install.log" 2>&1 ||
+make -s --no-print-directory -C "$here" B="$(realpath --relative-to="$here" "$b")" PREFIX="$dir/inst" install >"$dir/install.log" 2>&1 ||
 	{ tail -5 "$dir/install.log"; echo "FAIL: install"; exit 1; }
 cat >"$dir/app.c" <<'C'
 #include <ptrace_decode.h>

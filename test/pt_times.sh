@@ -58,4 +58,50 @@ PY
 one mtc 2000 || failed=1
 one cyc 1200 -E PTRACE_PT_CYC=1 || failed=1
 one none -3000 -E PTRACE_PT_MTC=off || failed=1
+
+# lost NAME SETTING...: what a thread is said to have lost is not less than the time in which it wrote the slots that are not there
+lost() {
+	name=$1
+	shift
+	timeout 120 "$build/test/ptsim" --kernel --tsc "$@" -E LD_PRELOAD="$build/libptrace_rt.so" -E PTRACE_CF=full \
+		-E PTRACE_PT_KEY=4K -E PTRACE_DIR="$work/$name" -- "$build/test/times_prog" >"$name.slots" ||
+		{ echo "$name: exit status $?"; return 1; }
+	"$build/ptrace-decode" --merge=time --times --format=csv "$name" >"$name.csv" 2>"$name.err"
+	"$build/ptrace-decode" --summary --json "$name" >"$name.json" 2>>"$name.err"
+	"$build/ptrace-decode" --summary "$name" >"$name.sum" 2>>"$name.err"
+	python3 - "$name" <<'PY'
+import csv, json, sys
+name = sys.argv[1]
+lines = open(name + ".slots").read().split()
+base, want = int(lines[0], 16), [int(v) for v in lines[1:]]
+there, first, last = set(), 1 << 64, want[-1]
+for r in csv.DictReader(open(name + ".csv")):
+    time, addr = int(r["time"]), int(r["address"], 16)
+    first, last = min(first, time), max(last, time)
+    if base <= addr < base + 8 * len(want) and r["kind"] == "W":
+        there.add((addr - base) // 8)
+summary = json.load(open(name + ".json"))
+threads = summary["thread_list"]
+bad = ""
+for me in 0, 1:  # thread `me` wrote five slots in every second turn
+    least, run = 0, []
+    for i in [i for i in range(len(want)) if i // 5 % 2 == me] + [None]:
+        if i is not None and i not in there:
+            run.append(want[i])
+        elif run:
+            least += run[-1] - run[0]
+            run = []
+    said = threads[me]["lost_ticks"]
+    print(f"{name}: thread {me}: {threads[me]['losses']} losses, {said} ticks; its missing slots took {least}")
+    if not least <= said <= last - first or (said == 0) != (threads[me]["lost_log_bytes"] == 0):
+        bad = "that cannot be"
+if sum(t["lost_ticks"] for t in threads) != summary["lost_ticks"] or not summary["lost_ticks"]:
+    bad = "the threads' are not the whole"
+if f"bytes of the log and {summary['lost_ticks']} TSC ticks are left out" not in open(name + ".sum").read():
+    bad = "the summary does not say so"
+sys.exit(bad or len(there) == len(want))
+PY
+}
+lost ovf --ovf 60000 || failed=1
+lost often --ovf 15000 || failed=1 # up to the end
 exit $failed

@@ -32,8 +32,9 @@ inputs-small: $(B)/inputs/small/stamp
 inputs-bench: $(B)/inputs/bench/stamp
 
 # BENCH: further options of workloads/bench, as in make bench BENCH='--reps 3 gzip xz'
-bench: all workloads inputs-bench inputs-small
+bench: all workloads inputs-bench inputs-small $(B)/test/ptsim
 	workloads/bench --build $(B) $(BENCH)
+	workloads/pt-speed $(B) | tee $(B)/bench/pt-speed.txt
 
 bench-quick: all workloads inputs-small
 	workloads/bench --build $(B) --quick $(BENCH)
