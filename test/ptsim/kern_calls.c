@@ -10,6 +10,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
+#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -46,6 +47,7 @@ struct kcall {
 	struct pollfd *fds; /* poll under way: as the caller gave them */
 	uint64_t nfds;
 	bool waits; /* a poll that goes on; till */
+	bool untraced; /* a clone with CLONE_UNTRACED */
 	struct timespec till;
 	bool forever;
 };
@@ -509,6 +511,11 @@ static void call_begins(struct task *t)
 	case SYS_read:
 		read_begins(t);
 		break;
+	case SYS_clone: /* who is not shown to a debugger is here all the same: the tracer's collector opens events */
+		k->untraced = t->regs.rdi & CLONE_UNTRACED;
+		t->regs.rdi &= ~(unsigned long long)CLONE_UNTRACED;
+		t->dirty |= k->untraced;
+		break;
 	case SYS_close:
 		k->closing = event_of(t, t->regs.rdi);
 		break;
@@ -534,6 +541,11 @@ static void call_ends(struct task *t)
 		let_go(k->closing);
 	}
 	k->closing = NULL;
+	if (k->untraced) {
+		k->untraced = false;
+		t->regs.rdi |= CLONE_UNTRACED;
+		t->dirty = true;
+	}
 	if (!k->answered)
 		return;
 	k->answered = false;
