@@ -133,9 +133,13 @@ static void after_call(struct sp *sp, struct sp_state *s, uint32_t insn)
 	uint32_t clob = gr_call_clobber(gr, insn);
 
 	escape_args(sp, s);
-	for (int i = 0; i < SEM_NGPR; i++)
-		if ((clob | GR_CALLER_SAVED) >> i & 1)
-			s->r[i] = other;
+	for (int i = 0; i < SEM_NGPR; i++) {
+		if (GR_CALLER_SAVED >> i & 1)
+			s->r[i] = other; /* an address of the frame that stays there has escaped just now */
+		else if (clob >> i & 1)
+			s->r[i] = (struct av){av_stack(s->r[i]) ? AV_TAINT : AV_OTHER, 0,
+					      0}; /* may have changed */
+	}
 	if (av_frame(s->r[SEM_RSP]))
 		s->r[SEM_RSP].c += 8;
 	if (moves_rsp(gr, insn))
@@ -279,6 +283,7 @@ static void fixpoint(struct sp *sp)
 		again |= sp->call_changed;
 	}
 	sp->unsettled |= again;
+	sp->escape |= again;
 	if (again) /* know nothing */
 		for (uint32_t i = 0; i < gr->g->nblock; i++)
 			any_state(&sp->in[i]);
