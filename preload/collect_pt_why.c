@@ -100,11 +100,11 @@ void pt_why_open(char *buf, size_t size, const struct pt_fail *f)
 			 "(gVisor), or a kernel "
 			 "without CONFIG_PERF_EVENTS");
 		break;
-	case EBUSY:
-		snprintf(
-			buf, size,
-			"Intel PT is in use by another (perf record -e intel_pt, a debugger, KVM guests with "
-			"kvm_intel.pt_mode=1); end that first");
+	case EBUSY: /* x86_add_exclusive in arch/x86/events/core.c; lbr_pt_coexist */
+		snprintf(buf, size,
+			 "Intel PT is in use by another (perf record -e intel_pt, a debugger; on processors "
+			 "before Ice Lake "
+			 "also branch records: perf record -b, --call-graph=lbr); end that first");
 		break;
 	case ENOENT:
 	case ENODEV:

@@ -137,13 +137,14 @@ static void why(const char *a, const char *b)
 	rt_put(&s, b);
 }
 
-/* The kernel has no intel_pt PMU: whose fault is it? CPUID.7.0:EBX[25] is Intel PT, CPUID.1:ECX[31] is set by
- * hypervisors (SDM Vol. 2, CPUID) */
+/* The kernel has no intel_pt PMU: whose fault is it? CPUID.7.0:EBX[25] is Intel PT, CPUID.14H.0:ECX[0] its
+ * ToPA output, CPUID.1:ECX[31] is set by hypervisors (SDM Vol. 2, CPUID). What the kernel wants: pt_init in
+ * arch/x86/events/intel/pt.c, and the Makefile there */
 static void why_no_pmu(const char *dir)
 {
 	uint32_t a, b = 0, c, d, max;
 	char vendor[13] = {0};
-	bool intel, has, guest;
+	bool intel, has, guest, topa;
 
 	__cpuid(0, max, b, c, d);
 	memcpy(vendor, &b, 4);
@@ -156,6 +157,11 @@ static void why_no_pmu(const char *dir)
 	if (max >= 7)
 		__cpuid_count(7, 0, a, b, c, d);
 	has = b >> 25 & 1;
+	topa = false;
+	if (has && max >= 0x14) {
+		__cpuid_count(0x14, 0, a, b, c, d);
+		topa = c & 1;
+	}
 	if (!intel)
 		why("this processor has no Intel PT: it is of ", vendor);
 	else if (!has && guest)
@@ -165,9 +171,14 @@ static void why_no_pmu(const char *dir)
 	else if (rt_err(rt_sc(__NR_access, "/sys/bus/event_source/devices", 0)))
 		why("there is no /sys/bus/event_source/devices: is /sys mounted, or hidden by a container?",
 		    "");
+	else if (!topa)
+		why("this processor's Intel PT cannot write to a list of buffers (ToPA), which the kernel "
+		    "needs",
+		    "");
 	else
-		why("the processor has Intel PT, the kernel no PMU for it (CONFIG_PERF_EVENTS_INTEL_PT; "
-		    "kvm_intel.pt_mode=1 keeps it for guests): no ",
+		why("the processor has Intel PT, the kernel no PMU for it: it is built without "
+		    "CONFIG_PERF_EVENTS or "
+		    "CONFIG_CPU_SUP_INTEL, or tracing was on already when it started (see 'dmesg'): no ",
 		    dir);
 }
 

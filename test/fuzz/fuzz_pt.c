@@ -4,6 +4,7 @@
  *
  *   byte 0      bit 0: as --pt-raw; else as pt-0.bin of a run, with a copy that is asked about
  *               bit 1: with a start address, in the code; bits 2-4: so many cuts into records, every other one a gap
+ *               bit 5: records are said to be compressed, bit 6: by zstd
  *   byte 1, 2   bytes of code, little endian, then the code; it is at CODE, and at CODE + 64 KiB once more
  *   the rest    packets
  */
@@ -84,6 +85,9 @@ static void record(FILE *f, uint32_t kind, uint32_t flags, const void *p, uint32
 	struct run_pt_rec r = {
 		.magic = RUN_PT_REC_MAGIC, .kind = (uint16_t)kind, .flags = (uint16_t)flags, .size = n};
 
+	if (flags & (RUN_PT_F_LZ4 | RUN_PT_F_ZSTD))
+		r.raw = 4 * n + 1;
+
 	r.xxh3 = XXH3_64bits(&r, offsetof(struct run_pt_rec, xxh3)) ^ (n ? XXH3_64bits(p, n) : 0);
 	fwrite(&r, sizeof(r), 1, f);
 	if (n)
@@ -101,7 +105,7 @@ static void put_file(const struct input *in, const char *to)
 				.counter_stride = 8,
 				.counter_branch = CODE + 64,
 				.counter_ptw = CODE + 64};
-	uint32_t cuts = in->flags >> 2 & 7;
+	uint32_t cuts = in->flags >> 2 & 7, packed = 0;
 	char path[64];
 	size_t at = 0;
 	FILE *f;
@@ -112,10 +116,12 @@ static void put_file(const struct input *in, const char *to)
 	if (!f)
 		abort();
 	fwrite(&i, sizeof(i), 1, f);
+	if (in->flags & 0x20)
+		packed = in->flags & 0x40 ? RUN_PT_F_ZSTD : RUN_PT_F_LZ4;
 	for (uint32_t k = 0; k <= cuts; k++) {
 		size_t n = k == cuts ? in->npt - at : in->npt / (cuts + 1);
 
-		record(f, RUN_PT_DATA, k & 1 ? RUN_PT_GAP : 0, in->pt + at, (uint32_t)n);
+		record(f, RUN_PT_DATA, (k & 1 ? RUN_PT_GAP : 0) | packed, in->pt + at, (uint32_t)n);
 		at += n;
 	}
 	record(f, RUN_PT_END, 0, NULL, 0);
