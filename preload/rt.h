@@ -454,9 +454,18 @@ const struct rec_nondet *rt_replay_nondet(struct rt_tcb *t, uint32_t what);
 void rt_replay_here(struct rt_tcb *t, const struct rt_intr *in) __attribute__((noreturn));
 
 /* rt_vdso.c */
+#define RT_VDSO_STUB 8 /* bytes that a function begins with now */
 int rt_vdso_change(void);
+const void *rt_vdso_file(void); /* its image as it is to be analysed */
 void rt_vdso_signal(uint64_t rip);
 void rt_vdso_back(void);
+
+/* rt_clock.c */
+void rt_clock_move(uint8_t *image, uint64_t size,
+		   uint64_t at); /* of __vdso_clock_gettime, before it gets its stub */
+/* Makes this call, whose arguments these are, without the kernel, if it is one for the time: *r its result */
+bool rt_clock(const struct rt_tcb *t, const uint64_t *arg, long *r);
+void rt_clock_called(const struct rt_tcb *t, long r, int class); /* after any call; class: rt_sysout() */
 
 /* rt_hold.c */
 void rt_hold_start(struct rt_tcb *t);

@@ -111,7 +111,7 @@ static int vdso_file(const struct cand *c, char *file)
 	long fd;
 	int r;
 
-	/* for a replay it is another one: rt_record.c */
+	/* for a replay it is another one: rt_vdso.c */
 	rt_dir_path(file, rt.run, rt.how == RT_RECORD ? "maps/vdso-replay.so" : "maps/vdso.so");
 	fd = rt_open(file, O_RDONLY, 0);
 	if (!rt_err(fd))
@@ -119,7 +119,7 @@ static int vdso_file(const struct cand *c, char *file)
 	fd = rt_open(file, O_RDWR | O_CREAT | O_EXCL, 0666);
 	if (rt_err(fd))
 		return (int)fd;
-	r = rt_write_all((int)fd, (void *)c->lo, c->hi - c->lo);
+	r = rt_write_all((int)fd, rt.how == RT_RECORD ? rt_vdso_file() : (void *)c->lo, c->hi - c->lo);
 	if (!r)
 		return (int)fd;
 	rt_close((int)fd);

@@ -111,6 +111,7 @@ int rt_record_before(struct rt_tcb *t)
 {
 	uint64_t arg[6];
 	const char *why;
+	long r;
 
 	t->t.lp = t->lp0 = t->th.rec;
 	t->called = rt_tsc();
@@ -123,6 +124,10 @@ int rt_record_before(struct rt_tcb *t)
 		rt_record_end(t, REC_EXIT, (uint32_t)arg[0], t->t.target);
 	if (t->sv.nr == __NR_execve || t->sv.nr == __NR_execveat)
 		rt_record_end(t, REC_EXEC, 0, t->t.target);
+	if (rt_clock(t, arg, &r)) {
+		rt_result(t, t->sv.gpr, (uint64_t)r);
+		return rt_record_call(t, r);
+	}
 	return t->sv.nr < RT_NSYS && rt_special[t->sv.nr] ? -1 : RT_DO_REAL;
 }
 
@@ -135,6 +140,7 @@ int rt_record_call(struct rt_tcb *t, long r)
 
 	rt_args(t, arg);
 	class = rt_sysout((long)t->sv.nr, arg, r, &t->before, out, RT_SYSOUT_MAX, &n);
+	rt_clock_called(t, r, class);
 	if (class == OUT_STOP)
 		why = "a system call of which nobody knows what it wrote";
 	else if (rt.blind)

@@ -350,6 +350,20 @@ static void memory_call(struct rt_tcb *t)
 	}
 }
 
+/* Into memory that may be read-only in part: a call that failed with EFAULT there has left it as it was, and the record has that. */
+static bool put_or_same(uint64_t to, const uint8_t *from, uint64_t n)
+{
+	uint8_t was[256];
+
+	for (uint64_t k; n; to += k, from += k, n -= k) {
+		k = sizeof(was) - to % sizeof(was); /* no more than a page */
+		k = k < n ? k : n;
+		if (rt_copy_in(to, from, k) && (rt_copy_out(was, to, k) || memcmp(was, from, k)))
+			return false;
+	}
+	return true;
+}
+
 /* what the call wrote */
 static void outputs(void)
 {
@@ -360,7 +374,8 @@ static void outputs(void)
 
 		if ((uint64_t)(lim - p) < sizeof(*o) || (uint64_t)(lim - p) - sizeof(*o) < o->len)
 			rt_replay_diverged("a record is damaged", now->rip);
-		if (rt_copy_in(o->addr, o + 1, o->len))
+		if (rt_copy_in(o->addr, o + 1, o->len) &&
+		    !put_or_same(o->addr, (const uint8_t *)(o + 1), o->len))
 			rt_replay_diverged("a system call's memory is not there", now->rip);
 		p += sizeof(*o) + rec_padded(o->len);
 	}

@@ -2,15 +2,17 @@
  *
  * rt_vdso.c - the vDSO while a program is recorded for a replay: its functions are system calls
  *
- * They read the clock from memory that the kernel writes whenever it likes. What is recorded in full from some point on has
+ * They read the clock from memory that the kernel writes whenever it likes. (The hook need not ask the kernel: rt_clock.c.) What is recorded in full from some point on has
  * its own functions back, unless a signal has come in one of ours: its handler may still return there.
  */
 #include <elf.h>
 #include "rt.h"
 
+#define INT3 0xcc
+
 static struct {
 	uint64_t at, size;
-	uint8_t *saved;
+	uint8_t *saved, *file;
 	bool entered;
 } vdso;
 
@@ -54,37 +56,122 @@ static void change_id(uint8_t *image, const Elf64_Phdr *ph)
 		uint64_t desc = at + sizeof(*n) + ((n->n_namesz + 3) & ~3u);
 
 		if (n->n_type == NT_GNU_BUILD_ID && n->n_descsz && desc + n->n_descsz <= end)
-			image[desc] ^= 0xff; /* it is another image now */
+			image[desc] ^= 0x5a; /* it is another image now */
 		at = desc + ((n->n_descsz + 3) & ~3u);
 	}
 }
 
+struct symbols {
+	const Elf64_Sym *at;
+	const char *str;
+	uint64_t n;
+};
+
+static struct symbols symbols(const uint8_t *image)
+{
+	const Elf64_Ehdr *eh = (const void *)image;
+	const Elf64_Shdr *sh = (const void *)(image + eh->e_shoff);
+	struct symbols s = {0};
+
+	for (uint32_t i = 0; i < eh->e_shnum; i++)
+		if (sh[i].sh_type == SHT_DYNSYM)
+			s = (struct symbols){(const void *)(image + sh[i].sh_offset),
+					     (const void *)(image + sh[sh[i].sh_link].sh_offset),
+					     sh[i].sh_size / sizeof(Elf64_Sym)};
+	return s;
+}
+
+static uint32_t call_of(const struct symbols *s, uint64_t k)
+{
+	return s->at[k].st_shndx ? vdso_call(s->str + s->at[k].st_name) : 0;
+}
+
+/* A stub has no frame of its own: nothing of what the unwind table says behind the beginning of its function is true any more
+ * (LSB Core, 10.6: .eh_frame; what the CIE says is: the return address is on top). Its instructions become DW_CFA_nop. Only CIEs as the kernel's
+ * vDSO has them are known: "zR", addresses relative to where they stand. */
+static void plain_frames(uint8_t *eh, uint64_t size, const uint8_t *entry)
+{
+	static const uint8_t cie[] = {0, 0, 0, 0, 1, 'z', 'R', 0};
+	uint32_t len, id;
+	int32_t rel;
+
+	for (uint64_t at = 0; at + 16 < size; at += 4 + len) {
+		uint8_t *p = eh + at;
+
+		memcpy(&len, p, 4);
+		if (len < 13 || len > size - at - 4)
+			return;
+		memcpy(&id, p + 4, 4);
+		memcpy(&rel, p + 8, 4);
+		if (!id || p + 8 + rel != entry || id > at + 4 || memcmp(p + 4 - id + 4, cie, sizeof(cie)) ||
+		    p[16])
+			continue;
+		memset(p + 17, 0, len + 4 - 17);
+	}
+}
+
+static void stub_frames(uint8_t *image, const uint8_t *entry)
+{
+	const Elf64_Ehdr *eh = (void *)image;
+	const Elf64_Shdr *sh = (void *)(image + eh->e_shoff);
+	const char *name = (void *)(image + sh[eh->e_shstrndx].sh_offset);
+
+	for (uint32_t i = 0; i < eh->e_shnum; i++)
+		if (rt_streq(name + sh[i].sh_name, ".eh_frame"))
+			plain_frames(image + sh[i].sh_offset, sh[i].sh_size, entry);
+}
+
 /* The vDSO's image, which begins with its ELF header; its sections are in it (the kernel's vdso.lds). */
-static void change_vdso(uint8_t *image)
+static void change_vdso(uint8_t *image, uint64_t size)
 {
 	const Elf64_Ehdr *eh = (void *)image;
 	const Elf64_Phdr *ph = (void *)(image + eh->e_phoff);
-	const Elf64_Shdr *sh = (void *)(image + eh->e_shoff);
-	const Elf64_Sym *sym;
-	const char *str;
+	const struct symbols s = symbols(image);
 
-	for (uint32_t i = 0; i < eh->e_shnum; i++) {
-		if (sh[i].sh_type != SHT_DYNSYM)
-			continue;
-		sym = (void *)(image + sh[i].sh_offset);
-		str = (void *)(image + sh[sh[i].sh_link].sh_offset);
-		for (uint64_t k = 0; k < sh[i].sh_size / sizeof(*sym); k++) {
-			uint32_t nr = sym[k].st_shndx ? vdso_call(str + sym[k].st_name) : 0;
+	for (uint64_t k = 0; k < s.n; k++) {
+		uint32_t nr = call_of(&s, k);
 
-			if (nr == ~0u)
-				memcpy(image + sym[k].st_value, no_such, sizeof(no_such));
-			else if (nr)
-				put_stub(image + sym[k].st_value, nr);
-		}
+		if (nr == ~0u)
+			memcpy(image + s.at[k].st_value, no_such, sizeof(no_such));
+		if (nr == __NR_clock_gettime)
+			rt_clock_move(image, size, s.at[k].st_value);
+		if (nr && nr != ~0u)
+			put_stub(image + s.at[k].st_value, nr);
+		if (nr)
+			stub_frames(image, image + s.at[k].st_value);
 	}
 	for (uint32_t i = 0; i < eh->e_phnum; i++)
 		if (ph[i].p_type == PT_NOTE)
 			change_id(image, &ph[i]);
+}
+
+/* In the file, of which the map is made, there is nothing of the functions but the stubs: rt_clock.c executes what is left of
+ * one, which must not be patched. */
+static void bury(uint8_t *file, const uint8_t *image)
+{
+	const Elf64_Ehdr *eh = (const void *)image;
+	const Elf64_Shdr *sh = (const void *)(image + eh->e_shoff);
+	const struct symbols s = symbols(image);
+
+	memcpy(file, image, vdso.size);
+	for (uint32_t i = 0; i < eh->e_shnum; i++)
+		if (sh[i].sh_flags & SHF_EXECINSTR)
+			memset(file + sh[i].sh_offset, INT3, sh[i].sh_size);
+	for (int stubs = 0; stubs < 2; stubs++) /* functions have several names */
+		for (uint64_t k = 0; k < s.n; k++) {
+			const Elf64_Sym *y = &s.at[k];
+
+			if (!y->st_shndx || ELF64_ST_TYPE(y->st_info) != STT_FUNC ||
+			    (call_of(&s, k) != 0) != stubs)
+				continue;
+			memset(file + y->st_value, INT3, y->st_size);
+			memcpy(file + y->st_value, image + y->st_value, stubs ? RT_VDSO_STUB : y->st_size);
+		}
+}
+
+const void *rt_vdso_file(void)
+{
+	return vdso.file;
 }
 
 static bool find_vdso(const struct rt_vma *v, void *arg)
@@ -107,16 +194,18 @@ int rt_vdso_change(void)
 	if (r || !span[0])
 		return r;
 	vdso.saved = rt_alloc(span[1]);
-	if (!vdso.saved)
+	vdso.file = rt_alloc(span[1]);
+	if (!vdso.saved || !vdso.file)
 		return -ENOMEM;
 	r = (int)rt_mprotect(span[0], span[1], PROT_READ | PROT_WRITE);
 	if (r)
 		return r;
 	memcpy(vdso.saved, (void *)span[0], span[1]);
-	change_vdso((uint8_t *)span[0]);
+	change_vdso((uint8_t *)span[0], span[1]);
 	rt_mprotect(span[0], span[1], PROT_READ | PROT_EXEC);
 	vdso.at = span[0];
 	vdso.size = span[1];
+	bury(vdso.file, (uint8_t *)span[0]);
 	return 0;
 }
 

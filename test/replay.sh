@@ -186,7 +186,7 @@ done
 for p in several returns dropped; do
 	same "$prog" $p
 done
-for p in ticks late reraised reraised-term; do
+for p in clocks ticks late reraised reraised-term; do
 	verified "$prog" $p
 done
 

@@ -2,12 +2,14 @@
  *
  * replay_prog.c - what replay.sh records: signals, faults and ends that a recording must tell from each other
  */
-#include <signal.h>
 #include <fcntl.h>
+#include <setjmp.h>
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/time.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -109,6 +111,78 @@ static void ticks(int late)
 	n = 0;
 }
 
+static sigjmp_buf refused;
+
+static void refuse(int sig)
+{
+	siglongjmp(refused, sig);
+}
+
+/* a <= b <= c */
+static int ordered(const struct timespec *a, const struct timespec *b, const struct timespec *c)
+{
+	return (a->tv_sec < b->tv_sec || (a->tv_sec == b->tv_sec && a->tv_nsec <= b->tv_nsec)) &&
+	       (b->tv_sec < c->tv_sec || (b->tv_sec == c->tv_sec && b->tv_nsec <= c->tv_nsec));
+}
+
+/* The time is what the kernel says, wherever it is kept: 0, or what was wrong. page: two of them */
+static int times(char *page)
+{
+	static const clockid_t clock[] = {CLOCK_REALTIME,	  CLOCK_MONOTONIC,	  CLOCK_MONOTONIC_RAW,
+					  CLOCK_REALTIME_COARSE,  CLOCK_BOOTTIME,	  CLOCK_TAI,
+					  CLOCK_MONOTONIC_COARSE, CLOCK_THREAD_CPUTIME_ID};
+	struct timespec a, b, c, *far = (void *)page, *across = (void *)(page + 4096 - 8);
+	struct timeval tv;
+	int bad = 0;
+
+	for (int i = 0; i < 2000; i++) {
+		clockid_t k = clock[i % 8];
+		struct timespec *to = i % 3 == 0 ? &b : i % 3 == 1 ? far : across;
+
+		syscall(SYS_clock_gettime, k, &a);
+		bad |= clock_gettime(k, to) != 0;
+		syscall(SYS_clock_gettime, k, &c);
+		bad |= !ordered(&a, to, &c) << 1;
+		syscall(SYS_clock_gettime, CLOCK_REALTIME, &a);
+		bad |= (gettimeofday(&tv, NULL) != 0) << 2;
+		syscall(SYS_clock_gettime, CLOCK_REALTIME, &c);
+		b = (struct timespec){tv.tv_sec, tv.tv_usec * 1000 + 999};
+		bad |= !ordered(&a, &b, &b) << 3;
+		b.tv_nsec -= 999;
+		bad |= !ordered(&b, &b, &c) << 4;
+		syscall(SYS_clock_gettime, CLOCK_REALTIME_COARSE, &a);
+		b.tv_sec = time(i % 2 ? &c.tv_sec : NULL);
+		bad |= (i % 2 && b.tv_sec != c.tv_sec) << 5;
+		syscall(SYS_clock_gettime, CLOCK_REALTIME_COARSE, &c);
+		bad |= (b.tv_sec < a.tv_sec || b.tv_sec > c.tv_sec) << 6;
+	}
+	return bad;
+}
+
+/* first alone, then while signals come; and where the time cannot be kept any more, it is not */
+static void clocks(void)
+{
+	struct itimerval it = {{0, 1000}, {0, 1000}}, off = {{0, 0}, {0, 0}};
+	char *page = mmap(NULL, 8192, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	int bad = times(page);
+
+	signal(SIGSEGV, refuse);
+	mprotect(page, 8192, PROT_READ);
+	if (!sigsetjmp(refused, 1) && !clock_gettime(CLOCK_MONOTONIC, (void *)page))
+		bad |= 1 << 7;
+	mprotect(page, 8192, PROT_READ | PROT_WRITE);
+	signal(SIGALRM, note);
+	setitimer(ITIMER_REAL, &it, NULL);
+	bad |= times(page);
+	setitimer(ITIMER_REAL, &off, NULL);
+	n = 0;
+	munmap(page, 8192);
+	if (!sigsetjmp(refused, 1) && !clock_gettime(CLOCK_MONOTONIC, (void *)page))
+		bad |= 1 << 8;
+	signal(SIGSEGV, SIG_DFL);
+	printf("clocks: %x\n", bad);
+}
+
 /* a system call that no recording sees: mov $39,%eax; syscall; ret */
 static void hidden(void)
 {
@@ -203,6 +277,8 @@ int main(int argc, char **argv)
 		reraised(SIGPIPE);
 	else if (!strcmp(what, "reraised-term"))
 		reraised(SIGTERM);
+	else if (!strcmp(what, "clocks"))
+		clocks();
 	else if (!strcmp(what, "hidden"))
 		hidden();
 	else if (!strcmp(what, "dropped"))

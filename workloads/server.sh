@@ -25,6 +25,7 @@ family() { echo "$1"; pgrep -P "$1"; }
 answers() { for _ in $(seq 400); do (exec 3<>"/dev/tcp/127.0.0.1/$port") 2>/dev/null && return; sleep 0.05; done; echo "server.sh: nothing answers" >&2; exit 1; }
 
 # once LOAD CMD...: starts it, puts the load on; sets ms, collector, rate
+# shellcheck disable=SC2046 # process ids
 once() {
 	local load=$1 a c
 	shift
