@@ -302,7 +302,16 @@ static uint64_t max_element(struct query *q, const struct dins *x, uint32_t i)
 	return worst;
 }
 
-static uint64_t max_lea(struct query *q, const struct dins *x, uint32_t i)
+/* A value of at most m and d more, in w bytes. One or two bytes go round, and may be an index in the table again (clang's kinds of
+ * statements: `add $0x80,%dl; movzbl %dl,%edx`); what goes round in more leads out of it. */
+static uint64_t sum(uint64_t m, int64_t d, uint8_t w)
+{
+	if (w >= 4)
+		return plus(m, d);
+	return d < 0 || m > full(w) || m > full(w) - (uint64_t)d ? full(w) : m + (uint64_t)d;
+}
+
+static uint64_t max_lea(struct query *q, const struct dins *x, uint32_t i, uint8_t w)
 {
 	const ZydisDecodedOperandMem *m = &x->op[1].mem;
 	struct loc l = {.w = 8};
@@ -318,7 +327,7 @@ static uint64_t max_lea(struct query *q, const struct dins *x, uint32_t i)
 	v = max_before(q, &l, i);
 	if (m->base == ZYDIS_REGISTER_NONE && v != TB_INF)
 		v = v > (1ull << 40) ? TB_INF : v * m->scale;
-	return plus(v, m->disp.value);
+	return sum(v, m->disp.value, w);
 }
 
 /* Largest value of l after instruction i, which defines it. */
@@ -375,17 +384,19 @@ static uint64_t max_def(struct query *q, const struct loc *l, uint32_t i)
 			       ? TB_INF
 			       : m << b->imm.value.u;
 	case ZYDIS_MNEMONIC_ADD:
-		return b->type == ZYDIS_OPERAND_TYPE_IMMEDIATE ? plus(max_operand(q, a, i), b->imm.value.s)
-							       : TB_INF;
+		return b->type == ZYDIS_OPERAND_TYPE_IMMEDIATE
+			       ? sum(max_operand(q, a, i), b->imm.value.s, l->w)
+			       : TB_INF;
 	case ZYDIS_MNEMONIC_SUB:
-		return b->type == ZYDIS_OPERAND_TYPE_IMMEDIATE ? plus(max_operand(q, a, i), -b->imm.value.s)
-							       : TB_INF;
+		return b->type == ZYDIS_OPERAND_TYPE_IMMEDIATE
+			       ? sum(max_operand(q, a, i), -b->imm.value.s, l->w)
+			       : TB_INF;
 	case ZYDIS_MNEMONIC_INC:
-		return plus(max_operand(q, a, i), 1);
+		return sum(max_operand(q, a, i), 1, l->w);
 	case ZYDIS_MNEMONIC_DEC:
-		return plus(max_operand(q, a, i), -1);
+		return sum(max_operand(q, a, i), -1, l->w);
 	case ZYDIS_MNEMONIC_LEA:
-		return max_lea(q, &x, i);
+		return max_lea(q, &x, i, l->w);
 	case ZYDIS_MNEMONIC_XOR:
 		return b->type == ZYDIS_OPERAND_TYPE_REGISTER && b->reg.value == a->reg.value ? 0 : TB_INF;
 	case ZYDIS_MNEMONIC_BSF:
