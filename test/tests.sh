@@ -82,7 +82,7 @@ run procs env BUILD="$b" PROCS_JOBS=2 test/procs.sh
 # what the processor computes for every kind of operand, against the decoder
 run operands env BUILD="$b" test/procs.sh "$p"/odd_sizes "$p"/two_operands "$p"/enter_leave "$p"/rep_strings
 # shellcheck disable=SC2046
-run verify_real test/real/verify.sh --build "$b" $(workloads/cases.sh list kernels) \
+run_beside verify_real test/real/verify.sh --build "$b" $(workloads/cases.sh list kernels) \
 	$(workloads/cases.sh list real | grep -v -x -e cc1)
 run trees test/real/trees.sh --build "$b" zstd make pipeline gitclone python-threads python-processes \
 	python-signals python-asyncio perl valgrind
