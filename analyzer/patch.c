@@ -232,6 +232,14 @@ static uint32_t island(struct pp *p, uint32_t at)
 	return AN_NONE;
 }
 
+#define NEAR 256 /* places that a short jump reaches */
+
+/* the d-th nearest place to the end of a short jump at `at`: 0, -1, 1, ... -128 from there */
+static uint32_t near(uint32_t at, uint32_t d)
+{
+	return at + 2 + (d & 1 ? -((d + 1) / 2) : d / 2);
+}
+
 static bool reaches(uint32_t at, uint32_t to)
 {
 	return (int32_t)(to - at - 2) == (int8_t)(to - at - 2);
@@ -241,8 +249,8 @@ static bool reaches(uint32_t at, uint32_t to)
  * where a switch does nothing but call, every byte that is not a call's is taken. */
 static bool clear_island(struct pp *p, uint32_t at)
 {
-	for (uint32_t d = 0; d <= 255; d++) {
-		uint32_t v = at + 2 + (d & 1 ? -((d + 1) / 2) : d / 2); /* 0, -1, 1, ... -128 */
+	for (uint32_t d = 0; d < NEAR; d++) {
+		uint32_t v = near(at, d);
 		struct site *s = in_text(p, v) && *use_at(p, v) == CALL ? site_of(p, v) : NULL;
 		uint32_t i, lo = v, hi;
 
@@ -314,8 +322,8 @@ static bool hop(struct pp *p, struct point *t)
 		abort();
 	way[0] = (struct way){t->at, 0, 0};
 	for (uint32_t k = 0; k < n && !ok; k++) {
-		for (uint32_t d = 0; d <= 255 && !ok && n < TRIED && way[k].hops < HOPS; d++) {
-			uint32_t v = way[k].at + 2 + (d & 1 ? -((d + 1) / 2) : d / 2);
+		for (uint32_t d = 0; d < NEAR && !ok && n < TRIED && way[k].hops < HOPS; d++) {
+			uint32_t v = near(way[k].at, d);
 
 			if (!dead(p, v) || !dead(p, v + 1) || seen[v - p->m->text_lo])
 				continue;

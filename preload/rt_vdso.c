@@ -2,8 +2,9 @@
  *
  * rt_vdso.c - the vDSO while a program is recorded for a replay: its functions are system calls
  *
- * They read the clock from memory that the kernel writes whenever it likes. (The hook need not ask the kernel: rt_clock.c.) What is recorded in full from some point on has
- * its own functions back, unless a signal has come in one of ours: its handler may still return there.
+ * They read the clock from memory that the kernel writes whenever it likes. (The hook need not ask the kernel:
+ * rt_clock.c.) What is recorded in full from some point on has its own functions back, unless a signal has come in one of
+ * ours: its handler may still return there.
  */
 #include <elf.h>
 #include "rt.h"
@@ -87,8 +88,8 @@ static uint32_t call_of(const struct symbols *s, uint64_t k)
 }
 
 /* A stub has no frame of its own: nothing of what the unwind table says behind the beginning of its function is true any more
- * (LSB Core, 10.6: .eh_frame; what the CIE says is: the return address is on top). Its instructions become DW_CFA_nop. Only CIEs as the kernel's
- * vDSO has them are known: "zR", addresses relative to where they stand. */
+ * (LSB Core, 10.6: .eh_frame; what the CIE says is: the return address is on top). Its instructions become DW_CFA_nop.
+ * Only CIEs as the kernel's vDSO has them are known: "zR", addresses relative to where they stand. */
 static void plain_frames(uint8_t *eh, uint64_t size, const uint8_t *entry)
 {
 	static const uint8_t cie[] = {0, 0, 0, 0, 1, 'z', 'R', 0};
