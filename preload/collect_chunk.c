@@ -13,10 +13,12 @@
  * A replay whose trace is wanted at once has a FIFO instead of a log: nothing of it goes to disk, and the replay waits
  * for who reads.
  */
+#define _DEFAULT_SOURCE
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/uio.h>
 #include <unistd.h>
 #include <xxhash.h>
 #include <zstd.h>
@@ -122,19 +124,25 @@ static int put_stream(const struct collect *c, const struct run_chunk *h, const 
 	return err ? err : write_stream(c->stream_fd, k->data, k->size);
 }
 
-/* the record at *at of fd, which is closed */
+/* the record at *at of fd */
 static int put_record(int fd, const struct run_chunk *h, const struct pack *k, uint64_t *at)
 {
+	const struct iovec v[2] = {{(void *)h, sizeof(*h)}, {(void *)k->data, k->size}};
+	size_t done = 0;
+	ssize_t r;
 	int err;
 
 	if (fd < 0)
 		return errno;
-	err = write_at(fd, h, sizeof(*h), *at);
+	r = pwritev(fd, v, 2, (off_t)*at); /* all of it, mostly */
+	if (r > 0)
+		done = (size_t)r;
+	err = done >= sizeof(*h) ? 0 : write_at(fd, (const char *)h + done, sizeof(*h) - done, *at + done);
+	done = done > sizeof(*h) ? done - sizeof(*h) : 0;
 	if (!err)
-		err = write_at(fd, k->data, k->size, *at + sizeof(*h));
-	if (err && ftruncate(fd, (off_t)*at))
-		err = err ? err : errno;
-	close(fd);
+		err = write_at(fd, (const char *)k->data + done, k->size - done, *at + sizeof(*h) + done);
+	if (err)
+		(void)!ftruncate(fd, (off_t)*at); /* err says what went wrong first */
 	if (!err)
 		*at += sizeof(*h) + k->size;
 	return err;
@@ -147,12 +155,33 @@ static bool shares(const struct cthread *t, const struct run_chunk *h)
 	return h->kind && !h->seq && !t->made && t->tid != t->p->pid && !t->p->pt.threads && !t->p->pt.failed;
 }
 
+/* The process's threads.log. The last one stays open: short threads come in numbers. */
+static int shared_log(const struct collect *c, struct cproc *p)
+{
+	static const struct cproc *of;
+	static int fd = -1;
+
+	if (of == p && fd >= 0)
+		return fd;
+	if (fd >= 0)
+		close(fd);
+	of = p;
+	fd = proc_open(c, p, "threads.log", O_WRONLY | O_CREAT);
+	return fd;
+}
+
 static int put_log(const struct collect *c, struct cthread *t, const struct run_chunk *h,
 		   const struct pack *k)
 {
+	int fd, err;
+
 	if (shares(t, h))
-		return put_record(proc_open(c, t->p, "threads.log", O_WRONLY | O_CREAT), h, k, &t->p->shared);
-	return put_record(log_open(c, t), h, k, &t->disk);
+		return put_record(shared_log(c, t->p), h, k, &t->p->shared);
+	fd = log_open(c, t);
+	err = put_record(fd, h, k, &t->disk);
+	if (fd >= 0)
+		close(fd);
+	return err;
 }
 
 int chunk_append(struct collect *c, struct cthread *t, const struct pack *k, const struct ring_desc *d,

@@ -45,7 +45,8 @@ struct item {
 
 static struct {
 	pthread_mutex_t lock;
-	pthread_cond_t more, room, turn; /* an item came; a buffer, pack or place came free; `out` moved */
+	/* an item came, and the spare worker may have it, too; a buffer, pack or place came free; `out` moved */
+	pthread_cond_t more, more_spare, room, turn;
 	struct collect *c;
 	struct item item[WORK_MAX];
 	uint64_t in, next, out; /* items that came, were claimed, are on disk */
@@ -59,6 +60,7 @@ static struct {
 	bool pressed; /* the program waits, or has ended */
 } work = {.lock = PTHREAD_MUTEX_INITIALIZER,
 	  .more = PTHREAD_COND_INITIALIZER,
+	  .more_spare = PTHREAD_COND_INITIALIZER,
 	  .room = PTHREAD_COND_INITIALIZER,
 	  .turn = PTHREAD_COND_INITIALIZER};
 
@@ -73,7 +75,7 @@ static struct item *item_at(uint64_t n)
 static void press(bool on)
 {
 	if (on && !work.pressed)
-		pthread_cond_broadcast(&work.more);
+		pthread_cond_signal(&work.more_spare);
 	work.pressed = on;
 }
 
@@ -184,7 +186,9 @@ static void take(struct collect *c, uint32_t chunk, const struct ring_desc *d, i
 		proc_forget(t);
 	pthread_mutex_lock(&work.lock);
 	work.in++;
-	pthread_cond_broadcast(&work.more);
+	pthread_cond_signal(&work.more);
+	if (work.pressed)
+		pthread_cond_signal(&work.more_spare);
 	pthread_mutex_unlock(&work.lock);
 }
 
@@ -337,7 +341,7 @@ static void *worker(void *arg)
 		int err = 0;
 
 		while (work.next == work.in || (w->spare && !work.pressed))
-			pthread_cond_wait(&work.more, &work.lock);
+			pthread_cond_wait(w->spare ? &work.more_spare : &work.more, &work.lock);
 		if (!work.npack) { /* one comes free when the item before is written */
 			pthread_cond_wait(&work.room, &work.lock);
 			continue;
@@ -348,9 +352,11 @@ static void *worker(void *arg)
 		n = it->d.bytes + it->d.ncut * sizeof(struct run_cut);
 		if (!it->buf)
 			err = spool_get(own, n, it->at);
-		t = thread_ns();
+		t = it->small ? 0
+			      : thread_ns(); /* a system call, and of no use where there is little to do */
 		chunk_pack(work.c, k, w->table, it->buf ? it->buf : own, n);
-		learn(&work.pack_ns, thread_ns() - t);
+		if (!it->small)
+			learn(&work.pack_ns, thread_ns() - t);
 		if (k->data == own) /* stored: the next chunk must not overwrite it */
 			k->data = memcpy(k->buf, own, k->size);
 		pthread_mutex_lock(&work.lock);

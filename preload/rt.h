@@ -69,6 +69,8 @@ struct rt_tcb {
 			uint32_t clear_sig; /* the kernel has reset its handlers (CLONE_CLEAR_SIGHAND) */
 			uint32_t vm; /* its process runs in another's memory */
 			uint64_t parent_rsp; /* of who made it */
+			uint64_t fsbase; /* at its birth, where the call says it, or: */
+#define RT_FS_UNKNOWN (~0ull)
 			uint64_t chunk; /* where its part of the current chunk begins */
 			struct sys_before before; /* recording: of the call under way */
 			uint64_t lp0; /* log pointer at entry of the last slow system call */

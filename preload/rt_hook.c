@@ -202,34 +202,43 @@ static int do_exec(struct rt_tcb *t)
 	return RT_DO_REAL;
 }
 
-/* false: there are none where the program says they are */
-static bool clone_flags(const struct rt_tcb *t, uint64_t *flags)
+struct clone_how {
+	uint64_t flags, tls;
+};
+
+/* false: there is none where the program says it is */
+static bool clone_how(const struct rt_tcb *t, struct clone_how *how)
 {
+	uint64_t a[8]; /* struct clone_args (linux/sched.h), CLONE_ARGS_SIZE_VER0: flags first, tls last */
 	int r;
 
-	*flags = t->sv.gpr[RDI];
+	*how = (struct clone_how){t->sv.gpr[RDI], t->sv.gpr[R8]};
 	if (t->sv.nr == __NR_fork)
-		*flags = 0;
+		how->flags = 0;
 	if (t->sv.nr == __NR_vfork)
-		*flags = CLONE_VM | CLONE_VFORK;
+		how->flags = CLONE_VM | CLONE_VFORK;
 	if (t->sv.nr != CLONE3_NR)
 		return true;
-	r = rt_copy_out(flags, t->sv.gpr[RDI],
-			sizeof(*flags)); /* through the kernel: the pointer may be bad */
+	if (t->sv.gpr[RSI] < sizeof(a))
+		return false;
+	r = rt_copy_out(a, t->sv.gpr[RDI], sizeof(a)); /* through the kernel: the pointer may be bad */
 	if (r == -EFAULT)
 		return false;
 	if (r) /* where that call is forbidden */
-		memcpy(flags, (void *)t->sv.gpr[RDI], sizeof(*flags));
+		memcpy(a, (void *)t->sv.gpr[RDI], sizeof(a));
+	*how = (struct clone_how){a[0], a[7]};
 	return true;
 }
 
 static int do_clone(struct rt_tcb *t)
 {
-	uint64_t flags;
+	struct clone_how as;
 	uint32_t how = 0;
+	uint64_t flags;
 
-	if (!clone_flags(t, &flags))
+	if (!clone_how(t, &as))
 		return finish(t, call(t)); /* the kernel knows what to say */
+	flags = as.flags;
 	if (!(flags & CLONE_VM))
 		how = RUN_START_FORK;
 	else if (!(flags & CLONE_THREAD))
@@ -242,6 +251,7 @@ static int do_clone(struct rt_tcb *t)
 		t->child->sig = memcpy(t->child->sig_own, t->sig, sizeof(rt.sig));
 	else if (flags & CLONE_VM)
 		t->child->sig = t->sig;
+	t->child->fsbase = flags & CLONE_SETTLS ? as.tls : RT_FS_UNKNOWN;
 	t->child->clear_sig = flags >> 32 & 1; /* CLONE_CLEAR_SIGHAND */
 	t->child_how = how;
 	t->child_proc = t->child->th.proc;
