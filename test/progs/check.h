@@ -42,6 +42,12 @@ static unsigned __attribute__((noinline, unused)) work(unsigned x, int n)
 	return s;
 }
 
+// Under the simulator of Intel PT (pt.sh), which is slow, and which /proc tells of.
+static int __attribute__((unused)) simulated(void)
+{
+	return getenv("PTSIM") != NULL;
+}
+
 // In threads of programs that the oracle follows (ORACLE: yes): gives whoever made this thread the time to wait
 // for it. What a thread does must not depend on who is faster.
 static void __attribute__((unused)) settle(void)

@@ -2,6 +2,7 @@
 // BREAKS: a program that debugs its own child: reads and writes its memory, sees its system calls' numbers,
 // results and its exec.
 // BUILD: cc -O2
+// PT_NO: its child has a tracer already, the simulator, and a thread can have one (ptrace(2), EPERM)
 #define _GNU_SOURCE
 #include <signal.h>
 #include <stddef.h>

@@ -22,8 +22,9 @@ static void *run(void *arg)
 	volatile unsigned x = (unsigned)(long)arg + 1;
 	volatile unsigned s = 0;
 	int v[64];
+	volatile int turns = simulated() ? 20 : 200;
 
-	for (volatile int i = 0; i < 200; i++) {
+	for (volatile int i = 0; i < turns; i++) {
 		int r;
 
 		for (int k = 0; k < 64; k++)

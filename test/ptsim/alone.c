@@ -86,8 +86,9 @@ static void task_call(struct task *t, bool begins)
 	}
 }
 
-static void task_exec(struct task *t)
+static void task_exec(struct task *t, struct task *by)
 {
+	(void)by;
 	if (!out.task && !out.done) {
 		t->cpu = &out.cpu;
 		out.task = t;

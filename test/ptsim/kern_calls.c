@@ -599,8 +599,26 @@ static void task_exit(struct task *t)
 	t->event = NULL;
 }
 
-static void task_exec(struct task *t)
+static void forget(struct kcall *k)
 {
+	if (k)
+		free(k->fds);
+	free(k);
+}
+
+static void task_exec(struct task *t, struct task *by)
+{
+	if (by) {
+		task_exit(t);
+		forget(t->kcall); /* the one that the leader was in */
+		t->kcall = NULL;
+		t->event = by->event;
+		t->cpu = by->cpu;
+		by->event = NULL;
+		by->cpu = NULL;
+		if (t->event)
+			t->event->t = t;
+	}
 	if (t->event && t->event->remove_on_exec)
 		task_exit(t);
 }
@@ -613,9 +631,7 @@ static void task_gone(struct task *t)
 		if (t->pid == t->tgid && e->owner == t->tgid) /* its descriptors are closed */
 			let_go(e);
 	}
-	if (t->kcall)
-		free(t->kcall->fds);
-	free(t->kcall);
+	forget(t->kcall);
 }
 
 const struct sim_hooks kern_hooks = {task_call, task_user, task_exec, task_exit, task_gone, event_pmi};

@@ -35,6 +35,9 @@ struct task {
 	struct user_regs_struct regs;
 	bool dirty; /* regs are to be written back */
 	bool stopped;
+	bool begun; /* it has stopped once since its maker told of it */
+	pid_t traps; /* the thread to which it is sending a SIGTRAP, which waits for it */
+	bool killed; /* it was when it was to go on, and has not executed anything since */
 	int held; /* by how many others: it stays stopped as long as this is not 0 */
 	bool busy; /* somebody looks after it, who will let it go on */
 	bool listening; /* in a group stop */

@@ -508,6 +508,13 @@ static void stopped_block(struct task *t, enum stop_kind kind)
 			t->dirty = t->stale_trap = true;
 			break;
 		}
+		if (b->end.kind == I_SYSCALL && rip == b->end.ip + b->end.len) {
+			/* killed at its entry */
+			ran_to(t, b, b->end.ip);
+			if (t->cpu && retire(t, b->end.ip))
+				pt_cpu_sync_exit(t->cpu);
+			break;
+		}
 		if (!(t->restarts && rip == t->run_ip - 2))
 			ran_to(t, b, rip);
 		break;
@@ -551,7 +558,8 @@ void exec_stopped(struct task *t, enum stop_kind kind)
 	else
 		stopped_block(t, kind);
 	t->running = t->one = false;
-	t->restarts = false;
+	/* what stops it before it has left the kernel comes before the call is made once more */
+	t->restarts &= kind == STOP_SIGNAL && t->regs.rip == t->run_ip;
 	if (!t->cpu || kind == STOP_TRAP || kind == STOP_ENTRY)
 		return;
 	/* what faults does so in user mode, even as the first instruction there */

@@ -85,10 +85,13 @@ static struct task *add(pid_t pid)
 	return t;
 }
 
+static void trap_sent(struct task *t);
+
 static void gone(struct task *t)
 {
 	struct task **p = &tasks;
 
+	trap_sent(t);
 	if (t->forgot)
 		sim_quiesce(t, false);
 	if (t->mm && (t->lifted || t->fenced)) {
@@ -106,11 +109,16 @@ static void gone(struct task *t)
 
 /* --- stopping and going on ----------------------------------------------------------------------- */
 
-static void get_regs(struct task *t)
+/* False for one that is being killed: its next stop is PTRACE_EVENT_EXIT, from wherever it was. */
+static bool get_regs(struct task *t)
 {
-	if (ptrace(PTRACE_GETREGS, t->pid, 0, &t->regs) < 0 && errno != ESRCH)
-		fail("cannot read the registers of thread %d", t->pid);
+	if (ptrace(PTRACE_GETREGS, t->pid, 0, &t->regs) < 0) {
+		if (errno != ESRCH)
+			fail("cannot read the registers of thread %d", t->pid);
+		return false;
+	}
 	t->dirty = false;
+	return true;
 }
 
 /* SIGTRAP is blocked as the program sees it at this moment, or not at all while it runs. */
@@ -168,13 +176,19 @@ static void resume(struct task *t)
 		request = exec_resume(t, sig != 0);
 	}
 	t->inject = 0;
-	if (t->dirty && ptrace(PTRACE_SETREGS, t->pid, 0, &t->regs) < 0 && errno != ESRCH)
-		fail("cannot write the registers of thread %d", t->pid);
+	if (t->dirty && ptrace(PTRACE_SETREGS, t->pid, 0, &t->regs) < 0) {
+		if (errno != ESRCH)
+			fail("cannot write the registers of thread %d", t->pid);
+		t->killed = true;
+	}
 	t->dirty = false;
 	t->busy = false;
 	t->stopped = false;
-	if (ptrace(request, t->pid, 0, sig) < 0 && errno != ESRCH)
-		fail("cannot continue thread %d", t->pid);
+	if (ptrace(request, t->pid, 0, sig) < 0) {
+		if (errno != ESRCH)
+			fail("cannot continue thread %d", t->pid);
+		t->killed = true;
+	}
 }
 
 static void handle(struct task *t, int status);
@@ -261,6 +275,47 @@ static bool changes_code(struct task *t, uint64_t *lo, uint64_t *hi)
 	}
 }
 
+/* A SIGTRAP for one thread, which must not come while one of ours is on its way there: of a signal that is pending already
+ * the second is none. */
+static void keep_trap(struct task *t)
+{
+	uint64_t tid = t->regs.orig_rax == SYS_tkill ? t->regs.rdi : t->regs.rsi,
+		 sig = t->regs.orig_rax == SYS_tkill ? t->regs.rsi : t->regs.rdx;
+	struct task *to;
+
+	if ((t->regs.orig_rax != SYS_tkill && t->regs.orig_rax != SYS_tgkill &&
+	     t->regs.orig_rax != SYS_rt_tgsigqueueinfo) ||
+	    sig != SIGTRAP)
+		return;
+	to = sim_task((pid_t)tid);
+	if (!to || to == t || !sim_stop(to))
+		return;
+	while (to->stale_trap && !to->held && !to->in_call) { /* it stopped for something else first */
+		int status;
+
+		resume(to);
+		if (waitpid(to->pid, &status, __WALL) != to->pid)
+			return;
+		handle(to, status);
+		if (!(to = sim_task((pid_t)tid)))
+			return;
+	}
+	to->held++;
+	t->traps = to->pid;
+}
+
+static void trap_sent(struct task *t)
+{
+	struct task *to = t->traps ? sim_task(t->traps) : NULL;
+
+	t->traps = 0;
+	if (!to)
+		return;
+	if (to->held) /* not if it has executed another program */
+		to->held--;
+	resume(to);
+}
+
 static void call_begins(struct task *t)
 {
 	uint64_t lo, hi;
@@ -273,6 +328,7 @@ static void call_begins(struct task *t)
 		mm_forget(t->mm, t->pid, lo, hi);
 		t->forgot = true;
 	}
+	keep_trap(t);
 	sim_hooks->call(t, true);
 }
 
@@ -289,6 +345,7 @@ static void call_ends(struct task *t)
 	if (t->forgot)
 		sim_quiesce(t, false);
 	t->forgot = false;
+	trap_sent(t);
 	mask_changed(t);
 	sim_hooks->call(t, false);
 }
@@ -327,6 +384,13 @@ static void read_tgid(struct task *t)
 		fclose(f);
 }
 
+/* At its first stop: it has its maker's mask, which for a pthread blocks everything. */
+static void begins(struct task *t)
+{
+	t->begun = true;
+	mask_changed(t);
+}
+
 static void made(struct task *t)
 {
 	unsigned long pid = 0;
@@ -340,9 +404,8 @@ static void made(struct task *t)
 	child->mm = shares_memory(t) ? mm_hold(t->mm) : mm_copy(t->mm, child->pid);
 	child->held = child->mm == t->mm ? t->held : 0;
 	read_tgid(child);
-	child->blocks_trap = false;
 	if (child->stopped) {
-		mask_changed(child);
+		begins(child);
 		resume(child);
 	}
 }
@@ -350,25 +413,24 @@ static void made(struct task *t)
 static void executed(struct task *t)
 {
 	unsigned long former = 0;
+	struct task *by = NULL;
 
-	if (!ptrace(PTRACE_GETEVENTMSG, t->pid, 0, &former) && (pid_t)former != t->pid) {
-		struct task *old = sim_task((pid_t)former);
-
-		if (old) { /* it has taken the leader's number; the leader is gone without a word */
-			struct pt_cpu *cpu = t->cpu;
-
-			t->cpu = old->cpu;
-			old->cpu = cpu;
-			gone(old);
-		}
-	}
+	/* another thread has taken the leader's number, and the leader is gone */
+	if (!ptrace(PTRACE_GETEVENTMSG, t->pid, 0, &former) && (pid_t)former != t->pid)
+		by = sim_task((pid_t)former);
 	if (t->forgot)
 		sim_quiesce(t, false);
-	t->forgot = false;
+	if (t->lifted || t->fenced)
+		sim_quiesce(t, false);
+	t->forgot = t->lifted = t->fenced = false;
 	mm_drop(t->mm);
 	t->mm = mm_new(t->pid);
 	t->in_call = true;
-	sim_hooks->exec(t);
+	t->running = t->one = t->stale_trap = t->restarts = t->killed = false;
+	t->held = 0; /* by those of the memory that it has left */
+	sim_hooks->exec(t, by);
+	if (by)
+		gone(by);
 }
 
 /* --- stops ----------------------------------------------------------------------------------------- */
@@ -378,7 +440,7 @@ static void trapped(struct task *t)
 	enum stop_kind kind;
 
 	if (t->to_handler) {
-		t->to_handler = false;
+		t->to_handler = t->restarts = false; /* the call comes again when the handler has returned */
 		mask_changed(t);
 		return;
 	}
@@ -433,6 +495,8 @@ static void event(struct task *t, int ev, int sig)
 		executed(t);
 		break;
 	case PTRACE_EVENT_EXIT:
+		if (t->killed && t->running) /* when it was to go on from there */
+			t->regs.rip = t->run_ip;
 		exec_stopped(t, STOP_SIGNAL);
 		t->in_call = true;
 		sim_hooks->exit(t);
@@ -474,9 +538,10 @@ static void handle(struct task *t, int status)
 	}
 	t->stopped = true;
 	t->listening = false;
-	get_regs(t);
-	if (!t->mm)
+	if (!get_regs(t) || !t->mm)
 		return; /* its maker has not told yet */
+	if (!t->begun)
+		begins(t);
 	if (ev)
 		event(t, ev, sig);
 	else if (sig == (SIGTRAP | 0x80) && !t->in_call)
@@ -501,7 +566,7 @@ int sim_run(pid_t pid)
 	t->stopped = t->in_call = true;
 	read_tgid(t);
 	get_regs(t);
-	sim_hooks->exec(t);
+	sim_hooks->exec(t, NULL);
 	resume(t);
 	while (tasks) {
 		int status;

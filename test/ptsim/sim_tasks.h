@@ -20,7 +20,8 @@ struct sim_hooks {
 	void (*call)(struct task *t,
 		     bool begins); /* at a system call's entry and exit; regs may be changed */
 	void (*user)(struct task *t); /* it is about to go on in user mode, at regs.rip */
-	void (*exec)(struct task *t); /* it executes another program; it is still in the kernel */
+	/* it executes another program; it is still in the kernel. by: the thread that it was, when it was not the first */
+	void (*exec)(struct task *t, struct task *by);
 	void (*exit)(struct task *t); /* it is about to end; it is in the kernel */
 	void (*gone)(struct task *t); /* it is no more */
 	void (*pmi)(struct task *t,
