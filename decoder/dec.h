@@ -318,6 +318,13 @@ bool mem_write(struct mem *m, uint64_t addr, const uint8_t *buf, uint64_t n);
 /* n bytes take values the decoder does not know; false when the limit is reached: what is there would be
  * stale */
 bool mem_forget(struct mem *m, uint64_t addr, uint64_t n);
+/* A page, with a bit for each byte that is known. mem_page: false when there is none; mem_put: when the limit is reached. */
+struct mem_page {
+	uint64_t addr, valid[64];
+	uint8_t byte[4096];
+};
+bool mem_page(struct mem *m, uint64_t addr, struct mem_page *to);
+bool mem_put(struct mem *m, const struct mem_page *from);
 
 /* ---- cfi.c: callers of the first traced instruction ---------------------------------------- */
 

@@ -214,3 +214,34 @@ bool mem_forget(struct mem *m, uint64_t addr, uint64_t n)
 	}
 	return true;
 }
+
+bool mem_page(struct mem *m, uint64_t addr, struct mem_page *to)
+{
+	const struct page *p = find(m, addr & -PAGE);
+	const uint8_t *d;
+	uint64_t n;
+
+	to->addr = addr & -PAGE;
+	if (p) {
+		memcpy(to->valid, p->valid, sizeof(to->valid));
+		memcpy(to->byte, p->byte, sizeof(to->byte));
+		return true;
+	}
+	d = dumped(m, to->addr, &n);
+	if (!d || n < PAGE)
+		return false;
+	memset(to->valid, 0xff, sizeof(to->valid));
+	memcpy(to->byte, d, PAGE);
+	return true;
+}
+
+bool mem_put(struct mem *m, const struct mem_page *from)
+{
+	struct page *p = find(m, from->addr);
+
+	if (!p && !(p = make(m, from->addr)))
+		return false;
+	memcpy(p->valid, from->valid, sizeof(p->valid));
+	memcpy(p->byte, from->byte, sizeof(p->byte));
+	return true;
+}

@@ -289,6 +289,7 @@ int walk_callers(struct walker *w, uint64_t ip, const uint64_t *gpr); /* pushes 
 /* walk_hand.c */
 void hand_give(struct walker *w, struct proc *to, uint64_t rip, bool counted);
 void hand_child(struct walker *w, uint64_t pid, uint64_t rip);
+bool hand_stacks(struct walker *w, uint64_t rip, uint64_t rsp);
 bool hand_take(struct walker *w, uint64_t rip, uint64_t rsp);
 
 /* walk_mark.c */

@@ -10,8 +10,9 @@
  *   frames, limbo, handlers, registers ────┴──▶ the same
  *
  * Both are at the same instruction of the same program: what the first walk knows of its callers is so, whatever an unwind
- * table would say. Memory is not handed on: start.bin has it all, and a forked process what START brings. Modules may have
- * other copies, and other maps (Intel PT), so that a frame goes by its return address then.
+ * table would say. Memory: start.bin has it all. A forked process has the stack that it is on from START; those that it may go
+ * back to (fibers, the one below a signal's) come from the walk, as far as its frames reach. Modules may have other copies, and
+ * other maps (Intel PT), so that a frame goes by its return address then.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -32,7 +33,12 @@ struct hand {
 	uint32_t nframe, nlimbo; /* those of limbo are behind */
 	uint32_t naside, base;
 	struct aside **aside;
+	struct mem_page *page; /* a forked process's: where its frames are */
+	size_t npage, cappage;
 };
+
+#define PAGE 4096ull
+#define FRAME_REACH 0x10000ull /* what belongs to a frame is not further below its return address */
 
 static void give(struct walker *w, const struct frame *f, struct hand_frame *h)
 {
@@ -80,6 +86,38 @@ void hand_give(struct walker *w, struct proc *to, uint64_t rip, bool counted)
 	h->aside = sig_give(w);
 }
 
+static int by_slot(const void *a, const void *b)
+{
+	uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
+
+	return (x > y) - (x < y);
+}
+
+/* Each frame lies between the next lower return address and its own. */
+static void give_stacks(struct walker *w, struct hand *h)
+{
+	uint32_t n = h->nframe + h->nlimbo;
+	uint64_t *slot = xcalloc(n + 1, sizeof(*slot)), page = 0; /* up to here they are handed on */
+
+	for (uint32_t i = 0; i < n; i++)
+		slot[i] = h->frame[i].f.slot;
+	qsort(slot, n, sizeof(*slot), by_slot);
+	for (uint32_t i = 0; i < n; i++) {
+		uint64_t from = slot[i] > FRAME_REACH ? (slot[i] - FRAME_REACH) & -PAGE : 0;
+
+		if (slot[i] >> 63)
+			break; /* nobody's stack */
+		for (page = from > page ? from : page; page <= slot[i] + 7; page += PAGE) {
+			if (h->npage == h->cappage) {
+				h->cappage = h->cappage * 2 + 16;
+				h->page = xrealloc(h->page, h->cappage, sizeof(*h->page));
+			}
+			h->npage += mem_page(w->mem, page, &h->page[h->npage]);
+		}
+	}
+	free(slot);
+}
+
 /* hand_child - a system call has made process pid, which begins at rip. In a pid namespace of its own it has another id, and
  * is not found */
 void hand_child(struct walker *w, uint64_t pid, uint64_t rip)
@@ -93,8 +131,10 @@ void hand_child(struct walker *w, uint64_t pid, uint64_t rip)
 		if (p->pid == pid && p->forked && p->parent == w->proc && (!to || (to->hand && !p->hand)))
 			to = p; /* ids may be used again: the next in time */
 	}
-	if (to)
-		hand_give(w, to, rip, true);
+	if (!to)
+		return;
+	hand_give(w, to, rip, true);
+	give_stacks(w, to->hand);
 }
 
 void hand_free(struct hand *h)
@@ -105,6 +145,7 @@ void hand_free(struct hand *h)
 		free(h->aside[i]);
 	free(h->aside);
 	free(h->frame);
+	free(h->page);
 	free(h);
 }
 
@@ -134,6 +175,17 @@ static bool take(struct walker *w, const struct hand_frame *h, struct frame *f)
 		f->pc = m->code + l->ops;
 		f->flags = leader_flags(m, l, &f->check);
 	}
+	return true;
+}
+
+/* hand_stacks - what else is known of a forked process's stacks, before START's own; false: the memory is at its bound */
+bool hand_stacks(struct walker *w, uint64_t rip, uint64_t rsp)
+{
+	struct hand *h = w->proc->hand;
+
+	for (size_t i = 0; h && h->rip == rip && h->r[SEM_RSP] == rsp && i < h->npage; i++)
+		if (!mem_put(w->mem, &h->page[i]))
+			return false;
 	return true;
 }
 

@@ -172,6 +172,8 @@ static int start_thread(struct walker *w)
 		return lost(w, "a start of %llu bytes with %llu bytes of stack", (unsigned long long)size,
 			    (unsigned long long)s.stack_size);
 	w->p += 12 + sizeof(s);
+	if (s.stack_size && !hand_stacks(w, s.rip, s.gpr[SEM_RSP]))
+		return lost(w, "shadow memory reached its bound (raise --memory)");
 	if (walk_stack(w, s.stack, s.stack_size))
 		return 1;
 	if (s.modules > w->proc->nmod)
