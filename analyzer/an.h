@@ -55,6 +55,7 @@ struct an_insn {
 enum {
 	AN_I_NORETURN = 1, /* call that does not come back (falls into another function, or padding) */
 	AN_I_SETJMP = 2, /* call of a returns-twice function */
+	AN_I_STRAY = 8, /* call that may come back with any rsp: of code without unwind tables */
 	AN_I_CALLEE = 4 /* is in an_group.callee, or was: the others need not be looked for there */
 };
 
@@ -140,6 +141,7 @@ struct an_summary {
 	bool noret; /* no way through it, as far as known, comes to an exit */
 	bool lifo; /* every ret provably pops this activation's own return address */
 	bool priv, keeps; /* only direct calls that know lead to it; and it returns with LP in r15: keep.c */
+	bool strays; /* its code contradicts that unseen code comes back by the psABI's convention: sp_stray.c */
 	bool addr_taken; /* may be entered other than by direct calls of this module */
 };
 

@@ -52,6 +52,16 @@ static bool leader(const struct disc *d, const struct an_group *g, uint32_t i)
 	return i > 1 && p[-1].vaddr + p[-1].len > p->vaddr; /* behind a prefix variant */
 }
 
+/* of the call at v; s: what discovery found there. Code without unwind tables has rules of its own (discover_walk.c). */
+static uint8_t call_flags(const struct disc *d, uint32_t v, uint8_t s)
+{
+	uint8_t f = s & ST_NORET ? AN_I_NORETURN : 0;
+
+	if (s & ST_TWICE)
+		f |= AN_I_SETJMP | (d->piece.v[disc_piece(d, v)].kind == PC_GAP ? AN_I_STRAY : 0);
+	return f;
+}
+
 /* Pass 1: counts (out == NULL) or fills instructions. */
 static uint32_t scan_insns(const struct disc *d, const struct an_group *g, struct an_insn *out)
 {
@@ -71,8 +81,7 @@ static uint32_t scan_insns(const struct disc *d, const struct an_group *g, struc
 							  .len = IL_LEN(b),
 							  .flow = flow_of(IL_KIND(b)),
 							  .target = disc_target(d, v),
-							  .flags = (s & ST_NORET ? AN_I_NORETURN : 0) |
-								   (s & ST_TWICE ? AN_I_SETJMP : 0)};
+							  .flags = call_flags(d, v, s)};
 			n++;
 		}
 	return n;

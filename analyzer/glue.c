@@ -40,6 +40,13 @@ enum callkind glue_call(const struct module *m, const struct an_group *g, uint32
 	return m->group[c->group].sum->tailx ? CALL_TAILX : CALL_DIRECT;
 }
 
+bool glue_strays(const struct module *m, const struct an_group *g, uint32_t insn)
+{
+	if (g->insn[insn].flags & AN_I_STRAY)
+		return true;
+	return g->sum->strays && glue_call(m, g, insn) != CALL_DIRECT;
+}
+
 /* What all the jumps of a group have in common decides for each of its targets, because tables
  * share targets: INEXACT, some jump may leave; MARKED, some target is also an entry, a return site
  * or a landing pad, which need a mark, so all targets get one (a jump that expects a mark and a
@@ -85,6 +92,8 @@ enum stub glue_stub(const struct module *m, const struct an_group *g, uint32_t b
 		/* the call is the last instruction of the block before, in address order */
 		uint32_t call = b->first - 1;
 
+		if (glue_strays(m, g, call))
+			return STUB_RESYNC;
 		s = glue_call(m, g, call) == CALL_DIRECT ? STUB_RELOAD : STUB_RETURN;
 		kinds++;
 	}

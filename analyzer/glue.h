@@ -39,6 +39,9 @@ enum jumpkind {
 enum stub glue_stub(const struct module *m, const struct an_group *g, uint32_t block);
 enum callkind glue_call(const struct module *m, const struct an_group *g, uint32_t insn);
 enum jumpkind glue_jump(const struct module *m, const struct an_group *g, uint32_t block);
+/* A call that may come back with any rsp and any registers, because it may run code that is not seen and that keeps to other
+ * rules than the psABI's. Its return site has a RESYNC mark. */
+bool glue_strays(const struct module *m, const struct an_group *g, uint32_t insn);
 /* the group that the indirect jump at the end of a block is expected to lead to: the copy compares, and goes
  * to its direct entry after a LINK mark if it is right. NULL if none */
 const struct an_callee *glue_link(const struct an_group *g, uint32_t block);

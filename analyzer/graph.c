@@ -207,7 +207,7 @@ static bool find_classes(struct gr *gr)
 	return !g->ntable || link_classes(gr);
 }
 
-struct gr *gr_open(const struct module *m, const struct an_group *g, uint32_t mapflags, int *bad)
+static struct gr *open_once(const struct module *m, const struct an_group *g, uint32_t mapflags, int *bad)
 {
 	struct gr *gr = calloc(1, sizeof(*gr));
 
@@ -238,6 +238,17 @@ struct gr *gr_open(const struct module *m, const struct an_group *g, uint32_t ma
 fail:
 	gr_close(gr);
 	return NULL;
+}
+
+struct gr *gr_open(const struct module *m, const struct an_group *g, uint32_t mapflags, int *bad)
+{
+	bool strays = g->sum->strays;
+	struct gr *gr = open_once(m, g, mapflags, bad);
+
+	if (!gr || g->sum->strays == strays)
+		return gr;
+	gr_close(gr); /* its return sites are others than have been assumed */
+	return open_once(m, g, mapflags, bad);
 }
 
 void gr_close(struct gr *gr)

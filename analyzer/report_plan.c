@@ -33,7 +33,7 @@ int report_plan(struct module *m, uint32_t flags, int jobs, FILE *f)
 		[LOG_PTW] = "register, by ptwrite",
 	};
 	struct plan_stats s = {0};
-	uint32_t demoted[MAP_R_NREASONS] = {0};
+	uint32_t demoted[MAP_R_NREASONS] = {0}, strays = 0;
 
 	if (prepare(m, flags, jobs))
 		return -1;
@@ -45,12 +45,15 @@ int report_plan(struct module *m, uint32_t flags, int jobs, FILE *f)
 			continue;
 		}
 		plan_count(p, &m->group[i], &s);
+		strays += m->group[i].sum->strays;
 		plan_free(p);
 	}
 	for (int r = 0; r < MAP_R_NREASONS; r++)
 		if (demoted[r])
 			fprintf(f, "made opaque later %u groups: %s\n", demoted[r],
 				r == MAP_OK ? "not plannable" : report_reason(r));
+	if (strays)
+		fprintf(f, "calls             that may come back with any rsp: of %u groups\n", strays);
 	if (flags & MAP_F_PT) {
 		fprintf(f, "from Intel PT     branches %llu, targets %llu\n", (unsigned long long)s.jcc_flow,
 			(unsigned long long)s.targets_flow);

@@ -16,6 +16,8 @@
  *
  * Assumed of code that is not analysed: the psABI's calling convention, and that it writes
  * neither the caller's saved registers nor, without having been given an address of it, its frame.
+ * What contradicts that is looked for (sp_stray.c); then, and where code has rules of its own anyhow (AN_I_STRAY), return
+ * sites log rsp.
  */
 #include <stdlib.h>
 #include "sp.h"
@@ -32,7 +34,7 @@ static struct av meet(struct av a, struct av b)
 }
 
 /* all of a state but the unused saves: states are copied all the time */
-static void copy_state(struct sp_state *d, const struct sp_state *s)
+void sp_copy(struct sp_state *d, const struct sp_state *s)
 {
 	memcpy(d->r, s->r, sizeof(d->r));
 	memcpy(d->save, s->save, s->nsave * sizeof(*d->save));
@@ -69,7 +71,7 @@ static bool meet_into(struct sp *sp, struct sp_state *d, const struct sp_state *
 	bool ch = false;
 
 	if (!d->seen) {
-		copy_state(d, s);
+		sp_copy(d, s);
 		d->seen = true;
 		return true;
 	}
@@ -81,6 +83,7 @@ static bool meet_into(struct sp *sp, struct sp_state *d, const struct sp_state *
 			if (av_same(d->r[i], s->r[i]))
 				continue;
 			v = meet(d->r[i], s->r[i]);
+			sp->uneven |= i == SEM_RSP && d->r[i].k == AV_REG && s->r[i].k == AV_REG;
 			ch |= !av_same(v, d->r[i]);
 			d->r[i] = v;
 		}
@@ -133,6 +136,12 @@ static void after_call(struct sp *sp, struct sp_state *s, uint32_t insn)
 	uint32_t clob = gr_call_clobber(gr, insn);
 
 	escape_args(sp, s);
+	if (gr->g->sum->strays && glue_strays(gr->m, gr->g, insn)) {
+		sp->escape = true; /* what it pops or leaves is no slot of this frame */
+		any_state(s);
+		sp->call_changed |= meet_into(sp, &sp->call, s);
+		return;
+	}
 	for (int i = 0; i < SEM_NGPR; i++) {
 		if (GR_CALLER_SAVED >> i & 1)
 			s->r[i] = other; /* an address of the frame that stays there has escaped just now */
@@ -142,7 +151,7 @@ static void after_call(struct sp *sp, struct sp_state *s, uint32_t insn)
 	}
 	if (av_frame(s->r[SEM_RSP]))
 		s->r[SEM_RSP].c += 8;
-	if (moves_rsp(gr, insn))
+	if (moves_rsp(gr, insn) || glue_strays(gr->m, gr->g, insn))
 		s->r[SEM_RSP] = (struct av){AV_TAINT, 0, 0};
 	sp->call_changed |= meet_into(sp, &sp->call, s);
 }
@@ -162,7 +171,7 @@ static void leave(struct sp *sp, const struct sp_state *s, bool ret)
 		gr->lost |= 1u << SEM_RSP;
 }
 
-static bool leaves(const struct gr *gr, uint32_t bi, bool *ret)
+bool sp_leaves(const struct gr *gr, uint32_t bi, bool *ret)
 {
 	const struct an_block *b = &gr->g->block[bi];
 	uint32_t last = b->first + b->n - 1;
@@ -182,17 +191,18 @@ static bool leaves(const struct gr *gr, uint32_t bi, bool *ret)
 }
 
 /* run block bi from its in-state; the out-state is left in *s */
-static void run_block(struct sp *sp, uint32_t bi, struct sp_state *s)
+void sp_block(struct sp *sp, uint32_t bi, struct sp_state *s)
 {
 	struct gr *gr = sp->gr;
 	const struct an_block *b = &gr->g->block[bi];
 	uint32_t last = b->first + b->n - 1;
 	uint8_t flow = gr->g->insn[last].flow;
 
-	copy_state(s, &sp->in[bi]);
+	sp_copy(s, &sp->in[bi]);
 	memcpy(sp->t, s->r, sizeof(s->r));
 	for (uint32_t i = b->first; i <= last; i++)
 		sp_insn(sp, s, i);
+	sp->switches |= av_stack(s->r[SEM_RSP]) && !av_stack(sp->t[SEM_RSP]);
 	memcpy(s->r, sp->t, sizeof(s->r));
 	gr->b[bi].sp_base = s->r[SEM_RSP].k == AV_ALIGN ? SP_ALIGN : av_frame(s->r[SEM_RSP]) ? SP_ENTRY : 0;
 	gr->b[bi].sp_off = s->r[SEM_RSP].c;
@@ -265,7 +275,7 @@ static void fixpoint(struct sp *sp)
 			if (!sp->in[i].seen || !gr->b[i].visited)
 				continue;
 			gr->b[i].visited = 0;
-			run_block(sp, i, &s);
+			sp_block(sp, i, &s);
 			for (int k = 0; k < 2; k++) {
 				bool ch = false;
 
@@ -371,14 +381,15 @@ int sp_run(struct gr *gr)
 	solve(sp);
 	if (in_vain(sp))
 		solve_again(sp);
+	gr->g->sum->strays |= sp_astray(sp);
 	gr->lifo = true;
 	for (uint32_t i = 0; i < gr->g->nblock; i++) {
-		bool seen = sp->in[i].seen, out = leaves(gr, i, &ret);
+		bool seen = sp->in[i].seen, out = sp_leaves(gr, i, &ret);
 
 		if (!seen)
 			any_state(&sp->in[i]);
 		if (!seen || out || sp->unsettled) /* the others have been run from these very states */
-			run_block(sp, i, &s);
+			sp_block(sp, i, &s);
 		/* code no known edge reaches proves nothing, but a ret in it is checked by the decoder */
 		if (seen && out)
 			leave(sp, &s, ret);

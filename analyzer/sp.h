@@ -54,7 +54,10 @@ struct sp {
 	bool nokeep; /* constants in the frame are not followed: who has an address of it may write there */
 	bool retslot; /* the return address may be overwritten */
 	bool dead; /* second pass: calls that do not return lead on to what nothing else leads to */
-	bool unsettled; /* the states were given up after what the blocks noted */
+	bool switches; /* rsp is set to what is no address of this frame */
+	bool uneven; /* it is at different heights on two ways to a block */
+	bool mispops; /* a callee-saved register is popped where another one is saved, or an address of the frame */
+	bool unsettled; /* what the blocks noted is of other states than the last ones */
 };
 
 static inline bool av_same(struct av a, struct av b)
@@ -80,6 +83,13 @@ static inline bool sp_before(const struct sp_save *s, uint8_t base, int32_t off)
 	return s->base != base ? s->base < base : s->off < off;
 }
 
+/* sp.c: run block bi from its in-state; the out-state is left in *s */
+void sp_block(struct sp *sp, uint32_t bi, struct sp_state *s);
+void sp_copy(struct sp_state *d, const struct sp_state *s);
+/* does control leave the group at the end of block bi? *ret: by a ret */
+bool sp_leaves(const struct gr *gr, uint32_t bi, bool *ret);
+/* sp_stray.c, after the fixpoint: does the code contradict that what it calls keeps to the psABI? */
+bool sp_astray(struct sp *sp);
 /* sp_step.c: effect of the ops of instruction i on the registers in sp->t and the saves of s */
 void sp_insn(struct sp *sp, struct sp_state *s, uint32_t i);
 /* slots, and loads of what never changes, from what was noted on the last visits */

@@ -119,6 +119,19 @@ static bool part_of_stack(const struct sp_state *s, struct av a, int w)
 	return false;
 }
 
+/* Op k loads v from the stack: does a pop (lift_pop: load, rsp, register) put it where a callee-saved register's own value
+ * belongs, and it is that of another one? */
+static bool mispop(const struct gr *gr, uint32_t k, struct av v)
+{
+	const struct sem_op *op = &gr->op[k], *to = op + 2;
+
+	if (v.k != AV_REG || !((GR_CALLEE_SAVED | 1u << SEM_RSP) >> v.r & 1) || op->a != SEM_RSP || op->imm)
+		return false;
+	if (k + 2 >= gr->nop || op[1].dst != SEM_RSP || to->op != SEM_MOV || to->a != op->dst)
+		return false;
+	return to->dst < SEM_NGPR && (GR_CALLEE_SAVED >> to->dst & 1) && v.r != to->dst;
+}
+
 static struct av do_load(struct sp *sp, struct sp_state *s, uint32_t k)
 {
 	const struct sem_op *op = &sp->gr->op[k];
@@ -128,8 +141,10 @@ static struct av do_load(struct sp *sp, struct sp_state *s, uint32_t k)
 	if (av_frame(a)) {
 		note_frame(sp, k, a);
 		sv = find(s, a.k == AV_ALIGN ? SP_ALIGN : SP_ENTRY, a.c);
-		if (sv && op->w == 8)
+		if (sv && op->w == 8) {
+			sp->mispops |= mispop(sp->gr, k, sv->v);
 			return sv->v;
+		}
 		if (part_of_stack(s, a, op->w)) {
 			sp->escape = true;
 			return taint;

@@ -149,7 +149,6 @@ struct walker {
 	uint64_t start_top; /* highest slot of the frames at the start */
 
 	uint64_t expect; /* mirrors tcb.expect */
-	uint64_t maybe; /* if not 0, what expect is instead if the last IJMP was one that may leave */
 	bool blind; /* times may be in the stream that log_time does not know of: SEM_TSC */
 	bool execing; /* an execve is under way: if it works, the stream just ends */
 	uint64_t goes_on; /* or the next image goes on here, at this very place; 0 if not */

@@ -347,7 +347,6 @@ h_JCC:
 h_IJMP:
 	if (pc->dst)
 		w->expect = r[SEM_RSP];
-	w->maybe = pc->dst ? 0 : r[SEM_RSP];
 	SLOW(walk_ijmp(w, r[pc->a], (uint32_t)pc->imm));
 	GO;
 h_IJMP_LOG:
@@ -375,7 +374,6 @@ h_CALL:
 h_CALLX:
 	SLOW(frame_push(w, m, SEM_NEXT(pc->imm), pc->dst, pc->b));
 	w->expect = r[SEM_RSP];
-	w->maybe = 0;
 	w->left = here(w);
 	SLOW(walk_mark(w));
 	GO;
@@ -413,7 +411,6 @@ h_RET:
 h_RETX:
 	if (pc->dst) {
 		w->expect = r[SEM_RSP];
-		w->maybe = 0;
 	}
 	SLOW(frame_switch(w, r[SEM_RSP] - 8 - (uint64_t)pc->imm, r[pc->a]));
 	GO;

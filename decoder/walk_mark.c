@@ -175,7 +175,6 @@ static int returned(struct walker *w)
 void walk_leave(struct walker *w)
 {
 	w->expect = w->r[SEM_RSP];
-	w->maybe = 0;
 	w->left = here(w);
 }
 
@@ -227,9 +226,6 @@ int walk_mark(struct walker *w)
 				    s ? "is of another kind" : "no loaded module has");
 		if (kind == RUN_MARK_ENTRY && !w->expect)
 			return lost(w, "an entry mark without rsp before any call");
-		if (kind == RUN_MARK_ENTRY && w->maybe && w->maybe != w->expect &&
-		    !(w->nframe && w->frame[w->nframe - 1].slot == w->expect))
-			return lost(w, "an entry mark without rsp that could mean two");
 		w->p += n;
 		if (m->count)
 			m->count[s->ops].mark += n;
@@ -324,7 +320,8 @@ int walk_syscall(struct walker *w)
 	return 0;
 }
 
-/* An indirect jump: to a leader of its own group, or out of it. */
+/* An indirect jump: to a leader of its own group, or out of it: with w->expect set where the copy sets tcb.expect, which a jump
+ * of known targets does not, even if it should go elsewhere (it is an int3 that it meets then). */
 int walk_ijmp(struct walker *w, uint64_t target, uint32_t group)
 {
 	struct inst *m;
@@ -338,6 +335,6 @@ int walk_ijmp(struct walker *w, uint64_t target, uint32_t group)
 			return 0;
 		}
 	}
-	walk_leave(w);
+	w->left = here(w);
 	return walk_mark(w);
 }

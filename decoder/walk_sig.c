@@ -30,7 +30,7 @@ struct aside {
 	struct place at;
 	struct xop *pc;
 	struct inst *m;
-	uint64_t expect, maybe, left, rep_done;
+	uint64_t expect, left, rep_done;
 	bool execing;
 	uint32_t base, nframe;
 	uint32_t bytes, debt; /* to be skipped when it goes on */
@@ -166,7 +166,6 @@ static int push(struct walker *w, const struct place *at, const struct run_signa
 	a->pc = w->pc;
 	a->m = w->m;
 	a->expect = w->expect;
-	a->maybe = w->maybe;
 	a->left = w->left;
 	a->execing = w->execing;
 	a->rep_done = w->rep_done;
@@ -179,7 +178,7 @@ static int push(struct walker *w, const struct place *at, const struct run_signa
 	w->aside = xrealloc(w->aside, w->naside + 1, sizeof(*w->aside));
 	w->aside[w->naside++] = a;
 	w->base = w->nframe;
-	w->expect = w->maybe = w->left = w->rep_done = 0;
+	w->expect = w->left = w->rep_done = 0;
 	w->debt = 0;
 	w->execing = false;
 	w->pc = NULL;
@@ -268,7 +267,6 @@ static void restore(struct walker *w)
 	w->pc = a->pc;
 	w->m = a->m;
 	w->expect = a->expect;
-	w->maybe = a->maybe;
 	w->left = a->left;
 	w->execing = a->execing;
 	w->rep_done = a->rep_done;

@@ -1394,7 +1394,7 @@ static void test_pushed(void)
 	leader(0x1000, 0, MAP_LEADER_RETURN);
 	block(0x1000, 0, 1);
 	call_ops(0x1000);
-	op(SEM_IJMP_LOG, 0, SEM_NONE, SEM_NONE, SEM_NONE, 0);
+	op(SEM_JMPX, 0, SEM_NONE, SEM_NONE, SEM_NONE, 0);
 	site(0x2000, MAP_SITE_ENTRY, nop);
 	leader(0x2000, nop + 1, MAP_LEADER_ENTRY);
 	op(SEM_JMP, 0, SEM_NONE, SEM_NONE, SEM_NONE, SEM_TARGETS(nop + 1, 0));
@@ -1402,7 +1402,6 @@ static void test_pushed(void)
 	rec(0x2000, PTRACE_R, 8, SEM_RSP, 0);
 	adjust(8);
 	op(SEM_SYSCALL, 0, SEM_NONE, SEM_NONE, SEM_NONE, SEM_TARGETS(0, 0));
-	put32((uint32_t)(BIAS + 0x2000));
 	put_mark(RUN_MARK_ENTRY, 100);
 	put_event(RUN_EV_EXIT, 0);
 	expect("a jump with something pushed", go(), WALK_EXIT, want, 2);

@@ -12,10 +12,10 @@ quick=(xz zstd sort gcc make pipeline gitclone python-threads python-processes p
 slow=(memcached redis nginx postgres node java stress-cpu stress-pthread stress-sigq
 	stress-signal stress-sigsegv stress-sigfpe stress-fork stress-vm)
 more=(vim tmux curl ssh-keygen tclsh gdb strace strace-outside perl-threads daemon wget openssl sqlite3 tar bc
-	ninja rustc groff convert dbus xargs jq ctags clang ld gpg zip lua psql top)
+	ninja rustc groff convert dbus xargs jq ctags clang ld gpg zip lua psql top sbcl)
 
 # those that run code which cannot be moved: JIT compilers', instructions that fault by design in functions of one byte
-opaque_cases=(node java stress-sigsegv)
+opaque_cases=(node java stress-sigsegv sbcl)
 
 have() { command -v "$1" > /dev/null; }
 need() { for p; do have "$p" || { echo "SKIPPED: $p is not installed"; exit 77; }; done; }
@@ -405,6 +405,13 @@ c_dbus() {
 	kill -TERM $p; ends $p
 }
 c_xargs() { seq 1 12 | "$@" xargs -P 3 -n 2 sh -c 'echo $(($1 + ${2:-0}))' - | sort -n; "$@" find . -name 't*' -exec basename {} \; | sort; }
+c_sbcl() {
+	need sbcl
+	"$@" sbcl --non-interactive --no-sysinit --no-userinit --eval '(progn
+		(defun f (n) (if (< n 2) n (+ (f (- n 1)) (f (- n 2)))))
+		(print (f 15)) (gc :full t)
+		(print (sort (loop for i below 50 collect (mod (* i 7919) 1009)) (function <))))'
+}
 c_jq() { need jq; "$python" -c 'import json; print(json.dumps([{"a": i, "b": str(i * 7 % 13)} for i in range(2000)]))' > j; "$@" jq -c 'group_by(.b) | map({(.[0].b): (map(.a) | add)}) | add' j; }
 c_ctags() { need ctags; c_prog; "$@" ctags -f - prog.c | grep -c thread; }
 c_clang() { need clang; c_prog; "$@" clang -O2 -g -pthread prog.c -o prog2 && "$@" ./prog2; echo $?; }
