@@ -5,6 +5,7 @@
  *   collect.c        the ring, the main loop
  *   collect_proc.c   the processes that use it, from their birth to their end
  *   collect_watch.c  is one still there?
+ *   collect_ns.c     which one is it, in a pid namespace of its own?
  *   collect_work.c   chunks out of the ring, to be compressed by threads  (collect_spool.c: where they wait)
  *   collect_fill.c   what a killed thread stored beyond what it published
  *   collect_chunk.c  a chunk compressed (collect_lz.c), appended to its thread's log
@@ -39,6 +40,8 @@ struct cproc {
 	struct cproc *older; /* of all */
 	struct ring_proc *p; /* NULL when it is over */
 	uint32_t uid, pid;
+	uint32_t host; /* its pid here (collect_ns.c); 0: not found */
+	bool inner; /* in a pid namespace below ours */
 	char *name; /* its directory in the run's */
 	char *parent; /* its parent's, or NULL */
 	int dir_fd; /* locked (flock) while more of its logs is coming */
@@ -157,10 +160,18 @@ int json_run(struct collect *c, struct cproc *p, enum json_when when);
 void json_stop(const struct cproc *p); /* stop.bin */
 void live_clean(struct collect *c);
 
+/* collect_ns.c */
+void ns_find(const struct collect *c, struct cproc *p,
+	     const struct cproc *from); /* host, inner; from: its parent or NULL */
+uint32_t ns_thread(const struct cproc *p,
+		   uint32_t tid); /* its thread that is tid to itself; 0: there is none */
+
 /* collect_watch.c */
 enum fate { FATE_ALIVE, FATE_GONE, FATE_EXECED };
 void watch_open(struct cproc *p);
 enum fate watch(struct collect *c, struct cproc *p);
+/* does it map the ring? if_hidden: the answer when its maps may not be read, so that one goes on until it dies */
+bool watch_ring(const struct collect *c, uint32_t pid, bool if_hidden);
 void watch_exit(struct cproc *p, int ms); /* waits for a process that said it exits */
 
 #endif

@@ -86,9 +86,9 @@ void json_describe(struct cproc *p, const struct cproc *from)
 		return;
 	}
 	f = open_memstream(&text, &size);
-	p->cmd = strings(p->pid, "cmdline", NULL);
-	p->env = strings(p->pid, "environ", keep_env);
-	snprintf(name, sizeof(name), "/proc/%u/exe", p->pid);
+	p->cmd = strings(p->host, "cmdline", NULL);
+	p->env = strings(p->host, "environ", keep_env);
+	snprintf(name, sizeof(name), "/proc/%u/exe", p->host);
 	n = readlink(name, path, sizeof(path));
 	put_string(f, path, n < 0 ? 0 : n);
 	fclose(f);
@@ -121,7 +121,7 @@ static int exit_status(const struct cproc *p)
 	int fd;
 
 	/* exit_code, the last field of /proc/PID/stat (proc(5)), while it is a zombie */
-	snprintf(name, sizeof(name), "/proc/%u/stat", p->pid);
+	snprintf(name, sizeof(name), "/proc/%u/stat", p->host);
 	fd = open(name, O_RDONLY | O_CLOEXEC);
 	if (fd >= 0) {
 		n = read(fd, buf, sizeof(buf) - 1);

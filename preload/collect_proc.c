@@ -86,6 +86,7 @@ static struct cproc *proc_new(struct collect *c, struct ring_proc *r, char *name
 	live = p;
 	p->older = all;
 	all = entry[index_of(c, r)] = p;
+	ns_find(c, p, from);
 	watch_open(p);
 	p->dir_fd = openat(c->run_fd, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	if (p->dir_fd >= 0)

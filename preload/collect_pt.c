@@ -271,25 +271,6 @@ static int set_up(struct collect *c)
 	return 0;
 }
 
-/* tid is a thread of p as p knows it: in a pid namespace of its own p's numbers are others than here */
-static bool is_thread(const struct cproc *p, uint32_t tid)
-{
-	char path[64], line[256];
-	unsigned long last = 0;
-	FILE *f;
-
-	snprintf(path, sizeof(path), "/proc/%u/task/%u/status", p->pid, tid);
-	f = fopen(path, "re");
-	while (f && fgets(line, sizeof(line), f))
-		if (!strncmp(line, "NSpid:", 6))
-			for (char *at = line + 6, *end; (last = strtoul(at, &end, 10), end != at); at = end)
-				if (!strtoul(end, NULL, 10))
-					break;
-	if (f)
-		fclose(f);
-	return last == tid;
-}
-
 static struct pt_thread *find(uint64_t uid)
 {
 	struct pt_thread *t = pt.list;
@@ -304,11 +285,12 @@ static struct pt_thread *open_thread(struct cproc *p, struct ring_thread *th, st
 {
 	struct ring_pt *rp = &pt.c->ring->pt;
 	struct pt_thread *t = calloc(1, sizeof(*t));
+	uint32_t tid;
 
 	*f = (struct pt_fail){ESRCH, false};
 	if (!t)
 		f->err = ENOMEM;
-	if (!t || !is_thread(p, th->tid)) {
+	if (!t || !(tid = ns_thread(p, th->tid))) {
 		free(t);
 		return NULL;
 	}
@@ -316,7 +298,7 @@ static struct pt_thread *open_thread(struct cproc *p, struct ring_thread *th, st
 	 * rb_alloc_aux), and the unit cannot stop in one: where less than the rest of a piece is free it is full
 	 * (pt_buffer_reset_markers in arch/x86/events/intel/pt.c) */
 	pt.attr.aux_watermark = (uint32_t)(rp->key < rp->aux / 4 ? rp->key : rp->aux / 4);
-	if (pt_area_open(&t->a, &pt.attr, th->tid, rp->ring, rp->aux, f)) {
+	if (pt_area_open(&t->a, &pt.attr, tid, rp->ring, rp->aux, f)) {
 		free(t);
 		return NULL;
 	}

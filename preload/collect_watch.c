@@ -18,29 +18,31 @@
 
 void watch_open(struct cproc *p)
 {
-	p->pid_fd = (int)syscall(SYS_pidfd_open, p->pid, 0);
+	p->pid_fd = p->host ? (int)syscall(SYS_pidfd_open, p->host, 0) : -1;
 }
 
 static bool gone(struct cproc *p)
 {
 	struct pollfd f = {.fd = p->pid_fd, .events = POLLIN};
 
+	if (!p->host)
+		return true;
 	if (p->pid_fd >= 0)
 		return poll(&f, 1, 0) > 0;
-	return kill((pid_t)p->pid, 0) < 0 && errno == ESRCH;
+	return kill((pid_t)p->host, 0) < 0 && errno == ESRCH;
 }
 
-static bool has_ring(struct collect *c, struct cproc *p)
+bool watch_ring(const struct collect *c, uint32_t pid, bool if_hidden)
 {
 	char name[64], line[4096], want[32];
 	unsigned long ino;
 	bool found = false;
 	FILE *f;
 
-	snprintf(name, sizeof(name), "/proc/%u/maps", p->pid);
+	snprintf(name, sizeof(name), "/proc/%u/maps", pid);
 	f = fopen(name, "re");
 	if (!f)
-		return errno == EACCES || errno == EPERM; /* cannot tell: go on until it dies */
+		return if_hidden && (errno == EACCES || errno == EPERM);
 	snprintf(want, sizeof(want), "%lx-", (unsigned long)c->ring->base);
 	while (!found && fgets(line, sizeof(line), f))
 		found = !strncmp(line, want, strlen(want)) && strstr(line, "ptrace-ring") &&
@@ -53,7 +55,7 @@ enum fate watch(struct collect *c, struct cproc *p)
 {
 	if (gone(p))
 		return FATE_GONE;
-	if (__atomic_load_n(&p->p->state, __ATOMIC_ACQUIRE) == RING_EXEC && !has_ring(c, p) &&
+	if (__atomic_load_n(&p->p->state, __ATOMIC_ACQUIRE) == RING_EXEC && !watch_ring(c, p->host, true) &&
 	    __atomic_load_n(&p->p->state, __ATOMIC_ACQUIRE) == RING_EXEC)
 		return gone(p) ? FATE_GONE : FATE_EXECED;
 	return FATE_ALIVE;

@@ -185,6 +185,33 @@ static int identify(struct rt_module *m, const struct cand *c, int fd, struct rt
 	return e->hi >> 32 ? RUN_MOD_REFUSED : RUN_MOD_OK;
 }
 
+static bool is_file(int fd, const struct cand *c)
+{
+	struct stat st;
+
+	return !rt_err(rt_fstat(fd, &st)) && st.st_ino == c->ino;
+}
+
+/* A program whose name leads nowhere (a memfd, a file that is deleted), or to another file by now: the kernel still has it. Its
+ * name, by which the analyzer finds it as well, goes to file. Recordings keep files by their names. */
+static int unnamed(const struct cand *c, char *file)
+{
+	struct rt_str s = rt_str(file, RT_PATH);
+	long fd;
+
+	if (rt.how != RT_FULL)
+		return -ENOENT;
+	rt_put(&s, "/proc/");
+	rt_putu(&s, (uint64_t)rt_getpid());
+	rt_put(&s, "/exe");
+	fd = rt_open(file, O_RDONLY, 0);
+	if (!rt_err(fd) && !is_file((int)fd, c)) {
+		rt_close((int)fd);
+		fd = -ENOENT;
+	}
+	return (int)fd;
+}
+
 static int load(struct rt_module *m, const struct cand *c)
 {
 	char file[RT_PATH];
@@ -195,6 +222,13 @@ static int load(struct rt_module *m, const struct cand *c)
 	m->vdso = c->path[0] == '[';
 	rt_dir_path(file, c->path, "");
 	fd = m->vdso ? vdso_file(c, file) : rt_open(file, O_RDONLY, 0);
+	if (!m->vdso && (rt_err(fd) || !is_file((int)fd, c))) {
+		int other = unnamed(c, file);
+
+		if (!rt_err(other) && !rt_err(fd))
+			rt_close((int)fd);
+		fd = rt_err(other) ? fd : other;
+	}
 	if (rt_err(fd))
 		return RUN_MOD_NO_MAP;
 	r = identify(m, c, (int)fd, &e);

@@ -14,7 +14,7 @@ static void *run(void *arg)
 
 int main(int argc, char **argv)
 {
-	long n = argc > 1 ? atol(argv[1]) : 20000;
+	long n = argc > 1 ? atol(argv[1]) : simulated() ? 200 : 20000;
 	unsigned long s = 0;
 	pthread_t t;
 	void *r;

@@ -7,6 +7,7 @@
 #include "check.h"
 
 #define N 1000
+#define THREADS (simulated() ? 60 : N)
 
 static pthread_barrier_t all;
 static unsigned sum;
@@ -29,13 +30,13 @@ int main(void)
 
 	pthread_attr_init(&a);
 	pthread_attr_setstacksize(&a, 65536);
-	pthread_barrier_init(&all, NULL, N + 1);
-	for (long i = 0; i < N; i++) {
+	pthread_barrier_init(&all, NULL, (unsigned)THREADS + 1);
+	for (long i = 0; i < THREADS; i++) {
 		CHECK(!pthread_create(&t[i], &a, run, (void *)i));
 		want += work(i, 20);
 	}
 	pthread_barrier_wait(&all);
-	for (int i = 0; i < N; i++)
+	for (int i = 0; i < THREADS; i++)
 		CHECK(!pthread_join(t[i], NULL));
 	CHECK(sum == want);
 	printf("thr_many %x\n", sum);

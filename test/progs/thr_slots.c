@@ -11,7 +11,7 @@
 
 int main(int argc, char **argv)
 {
-	struct rlimit file = { 160 << 20, 160 << 20 }; // the ring is a file, too
+	struct rlimit file = {160 << 20, 160 << 20}; // the ring is a file, too
 	pthread_t t;
 	int st;
 
@@ -20,7 +20,7 @@ int main(int argc, char **argv)
 		execl("/proc/self/exe", argv[0], "limited", (char *)NULL);
 		CHECK(!"exec");
 	}
-	for (int i = 0; i < 60; i++) {
+	for (int i = 0, n = simulated() ? 20 : 60; i < n; i++) {
 		pid_t pid = fork();
 
 		CHECK(pid >= 0);

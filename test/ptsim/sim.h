@@ -14,6 +14,7 @@
 #ifndef SIM_H
 #define SIM_H
 
+#include <signal.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -35,6 +36,8 @@ struct task {
 	struct user_regs_struct regs;
 	bool dirty; /* regs are to be written back */
 	bool stopped;
+	bool trap_waits; /* a SIGTRAP for it, until it unblocks them: */
+	siginfo_t trap_info;
 	bool begun; /* it has stopped once since its maker told of it */
 	pid_t traps; /* the thread to which it is sending a SIGTRAP, which waits for it */
 	bool killed; /* it was when it was to go on, and has not executed anything since */

@@ -132,6 +132,16 @@ static void show_mask(struct task *t, bool as_program)
 	ptrace(PTRACE_SETSIGMASK, t->pid, 8, &mask);
 }
 
+/* One that was sent to it while it blocked them; see trapped(). */
+static void send_trap(struct task *t)
+{
+	t->trap_waits = false;
+	/* the kernel takes siginfo from others for what they queue only */
+	if (t->trap_info.si_code != SI_QUEUE ||
+	    syscall(SYS_rt_tgsigqueueinfo, t->tgid, t->pid, SIGTRAP, &t->trap_info) < 0)
+		syscall(SYS_tgkill, t->tgid, t->pid, SIGTRAP);
+}
+
 static void mask_changed(struct task *t)
 {
 	uint64_t mask;
@@ -140,6 +150,8 @@ static void mask_changed(struct task *t)
 		return;
 	t->blocks_trap = mask >> (SIGTRAP - 1) & 1;
 	show_mask(t, false);
+	if (t->trap_waits && !t->blocks_trap)
+		send_trap(t);
 }
 
 static bool catches(pid_t pid, int sig)
@@ -446,7 +458,13 @@ static void trapped(struct task *t)
 	}
 	kind = exec_trap_kind(t);
 	exec_stopped(t, kind);
-	if (kind == STOP_SIGTRAP)
+	if (kind != STOP_SIGTRAP)
+		return;
+	/* the kernel would have kept it */
+	if (t->blocks_trap && !ptrace(PTRACE_GETSIGINFO, t->pid, 0, &t->trap_info) &&
+	    t->trap_info.si_code <= 0)
+		t->trap_waits = true;
+	else
 		t->inject = SIGTRAP;
 }
 
