@@ -156,13 +156,14 @@ static void copy_text(struct dump *d)
 
 static void patches(const struct dump *d)
 {
-	static const char *const kind[] = {"jmp", "jmp8", "call", "int3"};
+	static const char *const kind[] = {"jmp", "jmp8", "call", "int3", "near"};
 	uint32_t n;
 	const struct map_patch *p = sect(d, MAP_PATCHES, sizeof(*p), &n);
 
 	printf("\npatches\n");
 	for (uint32_t i = 0; i < n; i++)
-		printf("%8x %-4s %x\n", p[i].vaddr, p[i].kind < 4 ? kind[p[i].kind] : "?", p[i].arg);
+		printf("%8x %-4s %x\n", p[i].vaddr,
+		       MAP_PATCH_KIND(p[i].kind) < 5 ? kind[MAP_PATCH_KIND(p[i].kind)] : "?", p[i].arg);
 }
 
 int map_dump(const char *path)

@@ -14,6 +14,7 @@
  *                a prefix that the next point's jump ignores, which leaves 22 places for the island
  *   else         the call in the way, or one that an island may lie in, is emulated by the copy (emit_ctl.c): its bytes
  *                are dead then
+ *   room 2 to 4  before a point with five: a jump of five bytes, of which the next jump has the last (patch_near.c)
  *   else         the group is opaque (MAP_R_TOO_SHORT)
  *
  * All points of all certain groups are placed before anything is planned, since a group that
@@ -22,62 +23,8 @@
  */
 #include <stdlib.h>
 #include <string.h>
-#include "emit.h"
+#include "patch.h"
 #include "sort.h"
-
-enum { FREE, TAKEN, START, CALL }; /* patches.used */
-
-struct point {
-	uint32_t vaddr, at, group, block;
-	uint32_t island; /* AN_NONE: five bytes at `at` */
-	uint32_t hop; /* AN_NONE: the short jump leads to the island at once */
-	uint8_t state; /* 0 unplaced, 1 placed, 2 needs an island, 3 impossible, 4 needs one at a distance that is
-	                  a prefix of the next point */
-};
-
-struct site {
-	uint32_t vaddr, end, group, insn;
-}; /* a call executed in the original text */
-
-struct pp {
-	struct module *m;
-	struct patches *ps;
-	struct site *site;
-	uint32_t nsite;
-	uint8_t *bad; /* per group: enum map_reason */
-};
-
-static uint8_t *use_at(const struct pp *p, uint32_t v)
-{
-	return &p->ps->used[v - p->m->text_lo];
-}
-
-static bool in_text(const struct pp *p, uint32_t v)
-{
-	return v >= p->m->text_lo && v < p->m->text_hi;
-}
-
-static bool dead(const struct pp *p, uint32_t v)
-{
-	return in_text(p, v) && p->m->live_byte[v - p->m->text_lo] != AN_BYTE_KEEP && *use_at(p, v) == FREE;
-}
-
-/* dead bytes from v on, up to n; v itself may be the point's own start */
-static uint32_t room(const struct pp *p, uint32_t v, uint32_t n)
-{
-	uint32_t r = 0;
-
-	if (in_text(p, v) && p->m->live_byte[v - p->m->text_lo] != AN_BYTE_KEEP && *use_at(p, v) == START)
-		r = 1;
-	while (r < n && dead(p, v + r))
-		r++;
-	return r;
-}
-
-static void take(const struct pp *p, uint32_t v, uint32_t n)
-{
-	memset(use_at(p, v), TAKEN, n);
-}
 
 static struct site *site_of(const struct pp *p, uint32_t v)
 {
@@ -195,6 +142,13 @@ static void place(struct pp *p, struct point *t, struct point *next)
 	place_at(p, t, next);
 }
 
+/* Where a row of points was too much, one that has less than five bytes to the call behind it and no more before it takes
+ * that call's at once: what it leaves else is taken by others, and the one before it has no jump to share (patch_near.c). */
+static bool takes_call(struct pp *p, struct point *t, uint32_t r)
+{
+	return p->crowded[t->group] && t > p->ps->pt && t->vaddr - t[-1].vaddr < 5 && emulate(p, t->at + r);
+}
+
 static void place_at(struct pp *p, struct point *t, struct point *next)
 {
 	for (;;) {
@@ -205,12 +159,12 @@ static void place_at(struct pp *p, struct point *t, struct point *next)
 			t->state = 1;
 			return;
 		}
-		if (r >= 2) {
+		if (r >= 2 && !takes_call(p, t, r)) {
 			take(p, t->at, 2);
 			t->state = 2;
 			return;
 		}
-		if (!emulate(p, t->at + r)) {
+		if (r < 2 && !emulate(p, t->at + r)) {
 			if (!r || !pun(p, t, next))
 				t->state = 3;
 			return;
@@ -357,7 +311,7 @@ static void place_island(struct pp *p, struct point *t)
 		}
 		if (!emulate(p, t->at + 2 + more) && !clear_island(p, t->at)) {
 			if (!hop(p, t))
-				t->state = 3;
+				t->state = 5;
 			return;
 		}
 	}
@@ -453,6 +407,10 @@ static uint32_t attempt(struct pp *p)
 	for (uint32_t i = 0; i < p->ps->npt; i++)
 		if (p->ps->pt[i].state == 2)
 			place_island(p, &p->ps->pt[i]);
+	for (uint32_t i = 0; i < p->ps->npt; i++)
+		if (p->ps->pt[i].state == 5 &&
+		    (i + 1 == p->ps->npt || !patch_near(p, &p->ps->pt[i], &p->ps->pt[i + 1])))
+			p->ps->pt[i].state = 3;
 	for (uint32_t i = 0; i < p->ps->npt; i++) {
 		struct point *t = &p->ps->pt[i];
 
@@ -552,6 +510,19 @@ static void can(void *arg, uint32_t gi)
 		p->bad[gi] = group_can(p->m, &p->m->group[gi]);
 }
 
+/* groups that have not room enough are tried once more; false if all have been */
+static bool crowd(struct pp *p)
+{
+	bool again = false;
+
+	for (uint32_t gi = 0; gi < p->m->ngroup; gi++)
+		if (p->bad[gi] && !p->crowded[gi]) {
+			p->crowded[gi] = 1;
+			again = true;
+		}
+	return again;
+}
+
 int patch_plan(struct module *m, struct patches *ps, int jobs)
 {
 	struct pp p = {.m = m, .ps = ps};
@@ -560,7 +531,8 @@ int patch_plan(struct module *m, struct patches *ps, int jobs)
 	free(ps->used);
 	ps->used = malloc(m->text_hi - m->text_lo + 1);
 	p.bad = calloc(m->ngroup + 1, 1);
-	if (!ps->used || !p.bad)
+	p.crowded = calloc(m->ngroup + 1, 1);
+	if (!ps->used || !p.bad || !p.crowded)
 		abort();
 	for (uint32_t gi = 0; gi < m->ngroup; gi++)
 		if (!m->group[gi].live && !(m->group[gi].live = calloc(1, sizeof(struct live))))
@@ -568,8 +540,10 @@ int patch_plan(struct module *m, struct patches *ps, int jobs)
 	par_for(m->ngroup, jobs, can, &p);
 	r = groups_demote(m, p.bad, ps);
 	while (!r && attempt(&p))
-		r = groups_demote(m, p.bad, ps);
+		if (!crowd(&p))
+			r = groups_demote(m, p.bad, ps);
 	free(p.bad);
+	free(p.crowded);
 	free(p.site);
 	return r;
 }
@@ -608,7 +582,8 @@ int patch_write(struct module *m, struct patches *ps, struct emitted *const *em,
 		if (em[t->group]->stub_off[t->block] == AN_NONE)
 			return -1;
 		if (t->island != AN_NONE)
-			add(ps, t->at, MAP_PATCH_JMP8, t->hop != AN_NONE ? t->hop : t->island);
+			add(ps, t->at, t->near ? t->near : MAP_PATCH_JMP8,
+			    t->hop != AN_NONE ? t->hop : t->island);
 		add(ps, t->island != AN_NONE ? t->island : t->at, MAP_PATCH_JMP, to);
 	}
 	for (uint32_t i = 0; i < ps->nhop; i++)

@@ -47,7 +47,8 @@ static bool contradicts(struct sp *sp)
 		if (!sp->in[i].seen || (!out && !switches))
 			continue;
 		sp_block(sp, i, &s);
-		if (sp->switches || sp->mispops || (out && rsp->k == AV_REG && (rsp->r != SEM_RSP || rsp->c != 8)))
+		if (sp->switches || sp->mispops ||
+		    (out && rsp->k == AV_REG && (rsp->r != SEM_RSP || rsp->c != 8)))
 			return true;
 	}
 	return false;
@@ -55,7 +56,8 @@ static bool contradicts(struct sp *sp)
 
 static bool other_height(const struct sp_state *x, const struct sp_state *y)
 {
-	return x->r[SEM_RSP].k == AV_REG && y->r[SEM_RSP].k == AV_REG && !av_same(x->r[SEM_RSP], y->r[SEM_RSP]);
+	return x->r[SEM_RSP].k == AV_REG && y->r[SEM_RSP].k == AV_REG &&
+	       !av_same(x->r[SEM_RSP], y->r[SEM_RSP]);
 }
 
 static bool leads(const uint32_t *parent, uint32_t from, uint32_t to)
@@ -92,7 +94,8 @@ static bool loops(struct sp *sp, uint32_t *parent, uint32_t *todo)
 		for (int k = 0; k < 2; k++) {
 			uint32_t to = g->block[b].succ[k];
 
-			if (to == AN_NONE || (k == 1 && gr_dead_call(sp->gr, g->block[b].first + g->block[b].n - 1)))
+			if (to == AN_NONE ||
+			    (k == 1 && gr_dead_call(sp->gr, g->block[b].first + g->block[b].n - 1)))
 				continue;
 			if (sp->in[to].seen) {
 				if (other_height(&sp->in[to], &s) && leads(parent, to, b))

@@ -224,6 +224,9 @@ static void patch(const struct ptmod *m, const struct map_patch *p, uint8_t *tex
 	} else if (p->kind == MAP_PATCH_JMP8 && left >= 2) {
 		text[at] = 0xeb;
 		text[at + 1] = (uint8_t)(p->arg - p->vaddr - 2);
+	} else if (MAP_PATCH_KIND(p->kind) == MAP_PATCH_NEAR && map_near_ok(p->kind) &&
+		   left >= MAP_NEAR_BYTES(p->kind)) {
+		map_near(p, text + at);
 	} else if (p->kind == MAP_PATCH_CALL && left >= 4) {
 		put32(text + at, rel - 4);
 	} else if (p->kind == MAP_PATCH_INT3 && left >= p->arg) {

@@ -24,7 +24,7 @@
 #include "sem.h"
 
 #define MAP_MAGIC 0x31304d5450545000ull
-#define MAP_VERSION 33 /* of format and analysis together: part of the cache key */
+#define MAP_VERSION 34 /* of format and analysis together: part of the cache key */
 
 enum map_section {
 	MAP_COPY, /* bytes: instrumented text */
@@ -111,12 +111,33 @@ enum map_patch_kind {
 	MAP_PATCH_JMP8, /* eb rel8 to vaddr `arg` (an island), 2 bytes */
 	MAP_PATCH_CALL, /* rewrite only the rel32 at vaddr (the 4 bytes) to reach copy offset `arg` */
 	MAP_PATCH_INT3, /* fill `arg` bytes with 0xcc */
+	/* MAP_NEAR: e9 rel32 to vaddr `arg` (an island anywhere) behind prefixes that mean nothing, but only the first bytes of
+	 * it. The others, if any, are those of the next patch, which is such that they are right */
+	MAP_PATCH_NEAR,
 };
+#define MAP_NEAR(bytes, prefixes) (MAP_PATCH_NEAR | (uint32_t)(bytes) << 8 | (uint32_t)(prefixes) << 16)
+#define MAP_PATCH_KIND(kind) ((kind)&0xff)
+#define MAP_NEAR_BYTES(kind) ((kind) >> 8 & 0xff) /* at most 5 */
+#define MAP_NEAR_PREFIXES(kind) ((kind) >> 16) /* less than the bytes */
 struct map_patch {
 	uint32_t vaddr;
 	uint32_t kind;
 	uint32_t arg;
 };
+
+/* the bytes of a MAP_NEAR patch */
+static inline void map_near(const struct map_patch *p, uint8_t *at)
+{
+	uint32_t n = MAP_NEAR_BYTES(p->kind), k = MAP_NEAR_PREFIXES(p->kind),
+		 rel = p->arg - (p->vaddr + k + 5);
+
+	for (uint32_t i = 0; i < n; i++)
+		at[i] = (uint8_t)(i < k ? 0x2e : i == k ? 0xe9 : rel >> 8 * (i - k - 1));
+}
+static inline int map_near_ok(uint32_t kind)
+{
+	return MAP_NEAR_BYTES(kind) - 2 <= 3 && MAP_NEAR_PREFIXES(kind) < MAP_NEAR_BYTES(kind);
+}
 
 struct map_range {
 	uint32_t start, end;

@@ -42,7 +42,9 @@ static const struct map_seg *text_at(const struct rt_module *m, uint32_t vaddr, 
 
 static uint32_t patch_len(const struct map_patch *p)
 {
-	switch (p->kind) {
+	switch (MAP_PATCH_KIND(p->kind)) {
+	case MAP_PATCH_NEAR:
+		return map_near_ok(p->kind) ? MAP_NEAR_BYTES(p->kind) : 0;
 	case MAP_PATCH_JMP:
 		return 5;
 	case MAP_PATCH_JMP8:
@@ -91,7 +93,10 @@ static void put(const struct rt_module *m, const struct map_patch *p, uint8_t *a
 {
 	uint32_t rel = (uint32_t)(m->copy + p->arg - (m->bias + p->vaddr));
 
-	switch (p->kind) {
+	switch (MAP_PATCH_KIND(p->kind)) {
+	case MAP_PATCH_NEAR:
+		map_near(p, at);
+		break;
 	case MAP_PATCH_JMP:
 		at[0] = 0xe9;
 		*(uint32_t *)(at + 1) = rel - 5;

@@ -73,6 +73,8 @@ bool rt_xlat_patched(const struct rt_module *m, uint32_t vaddr)
 	}
 	if (!lo--)
 		return false;
+	if (MAP_PATCH_KIND(p[lo].kind) == MAP_PATCH_NEAR)
+		return vaddr - p[lo].vaddr < MAP_NEAR_BYTES(p[lo].kind);
 	return vaddr - p[lo].vaddr < (p[lo].kind == MAP_PATCH_INT3 ? p[lo].arg : size[p[lo].kind]);
 }
 
@@ -85,7 +87,7 @@ static uint64_t follow(uint64_t rip)
 
 		if (p && p->kind == MAP_PATCH_JMP)
 			return m->copy + p->arg;
-		if (!p || p->kind != MAP_PATCH_JMP8)
+		if (!p || (p->kind != MAP_PATCH_JMP8 && MAP_PATCH_KIND(p->kind) != MAP_PATCH_NEAR))
 			break;
 		rip = m->bias + p->arg;
 	}

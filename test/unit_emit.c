@@ -111,6 +111,8 @@ static void patches(void)
 		} else if (x[i].kind == MAP_PATCH_JMP8) {
 			p[0] = 0xeb;
 			p[1] = x[i].arg - x[i].vaddr - 2;
+		} else if (MAP_PATCH_KIND(x[i].kind) == MAP_PATCH_NEAR) {
+			map_near(&x[i], p);
 		} else if (x[i].kind == MAP_PATCH_JMP) {
 			d -= 5;
 			*p = 0xe9;

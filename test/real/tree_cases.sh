@@ -12,7 +12,7 @@ quick=(xz zstd sort gcc make pipeline gitclone python-threads python-processes p
 slow=(memcached redis nginx postgres node java stress-cpu stress-pthread stress-sigq
 	stress-signal stress-sigsegv stress-sigfpe stress-fork stress-vm)
 more=(vim tmux curl ssh-keygen tclsh gdb strace strace-outside perl-threads daemon wget openssl sqlite3 tar bc
-	ninja rustc groff convert dbus xargs jq ctags clang ld gpg zip lua psql top sbcl)
+	ninja rustc groff convert dbus xargs jq ctags clang ld gpg zip lua psql top sbcl php)
 
 # those that run code which cannot be moved: JIT compilers', instructions that fault by design in functions of one byte
 opaque_cases=(node java stress-sigsegv sbcl)
@@ -405,6 +405,34 @@ c_dbus() {
 	kill -TERM $p; ends $p
 }
 c_xargs() { seq 1 12 | "$@" xargs -P 3 -n 2 sh -c 'echo $(($1 + ${2:-0}))' - | sort -n; "$@" find . -name 't*' -exec basename {} \; | sort; }
+c_php() {
+	need php
+	cat > p.php <<'P'
+<?php
+ini_set('pcre.jit', 0);
+class A {
+	public $x = 1;
+	static $n = 0;
+	function f($y) { self::$n++; return $this->x + $y; }
+	function __get($n) { return $n; }
+}
+function g() { for ($i = 0; $i < 5; $i++) $r = yield $i => $i * $i; return 7; }
+$a = []; $s = 0;
+for ($i = 0; $i < 300; $i++) $a[] = $i * 3;
+foreach ($a as $v) { $s += $v; if (preg_match('/7+/', (string)$v)) $s++; }
+$o = new A;
+for ($i = 0; $i < 50; $i++) $o->x = $o->f($i);
+foreach (g() as $k => $v) echo "$k:$v ";
+try { throw new Exception('e'); } catch (Exception $e) { echo $e->getMessage(); } finally { echo "f\n"; }
+usort($a, fn($p, $q) => $q <=> $p);
+[$p, $q] = [1, 2]; ['a' => $z] = ['a' => 5]; unset($a[0]);
+switch ('b') { case 'a': echo 1; break; case 'b': echo 2; }
+echo $s, $o->x, A::$n, $o->zz, $a[1] ?? 'n', isset($a[999]) ? 1 : 0, $p . $q, -$z, ~$z, $z % 3, $z << 2, $z & 1, $z | 8,
+	match (true) { $z > 4 => 'm', default => 'd' }, implode(',', array_map(fn($x) => $x ** 2, range(1, 6))), "\n";
+echo json_encode(['a' => [1, 2, ['b' => null]]]), strtoupper(str_repeat('ab', 3)), intdiv(7, 2), "\n";
+P
+	"$@" php p.php
+}
 c_sbcl() {
 	need sbcl
 	"$@" sbcl --non-interactive --no-sysinit --no-userinit --eval '(progn
