@@ -38,12 +38,6 @@ export XDG_CACHE_HOME
 mkdir -p "$XDG_CACHE_HOME" # the runtime makes one level only, and without it an executed image begins a run of its own
 [ -n "${E2E_KEEP:-}" ] || trap 'rm -rf "$work"' EXIT
 
-# What a program of ours says in its first lines.
-field() { # FIELD PROG
-	base=$(basename "$2"); base=${base%%.*}
-	sed -n "1,10s|^// $1: ||p" test/progs/"$base".* 2>/dev/null | head -1
-}
-
 # decode TRACE: a program whose trace stops early says why (in the decoder's words) and how many
 # records there must be at least: `STOPS: N WORDS`. Sets detail on failure.
 decode() { # DIR STOPS

@@ -33,12 +33,6 @@ XDG_CACHE_HOME=${PROCS_MAPS:-$build/cache/$(cksum < "$build/ptrace-analyze" | tr
 export XDG_CACHE_HOME PTRACE_ANALYZE="$build/ptrace-analyze"
 mkdir -p "$XDG_CACHE_HOME"
 
-field() { # FIELD PROG: what the source says in its first lines
-	base=$(basename "$2"); base=${base%%.*}
-	cat test/progs/"$base".c test/progs/"$base".cc 2> /dev/null | sed -n "1,10s|^// $1: ||p" |
-		sed "s|\$OUT|$build/test/progs|g"
-}
-
 # run FILE NAME=VALUE... PROG: output of all its processes to FILE.out, status to FILE.st. Its output is a pipe
 # that is read to its end: a process that outlives the first is part of the program.
 run() {

@@ -9,7 +9,7 @@ PROGS_BASE = $(shell OUT=$(B)/test/progs test/progs/build.sh --list-base)
 
 check-programs: $(B)/test/oracle $(B)/test/compare $(B)/test/libmarker.so progs
 
-.PHONY: check-programs progs oracle-selftest e2e e2e-base procs soak test-trees
+.PHONY: check-programs progs oracle-selftest e2e e2e-base procs pt-procs soak test-trees
 progs:
 	OUT=$(B)/test/progs test/progs/build.sh
 
@@ -29,7 +29,11 @@ procs: all progs
 test-trees: all
 	test/real/trees.sh --build $(B) --cold $(TREES)
 
-soak: all progs
+# Intel PT under the simulator: all of those, with variants, minutes
+pt-procs: all check-programs
+	BUILD=$(B) PT_JOBS=2 PT_VERIFY=1 test/pt.sh $$(OUT=$(B)/test/progs test/progs/build.sh --list-procs-all)
+
+soak: pt-procs
 	nice env BUILD=$(B) test/pt.sh --long
 	nice sh workloads/soak.sh $(B)
 	nice test/real/trees.sh --build $(B) --cold $(TREES)

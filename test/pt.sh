@@ -58,18 +58,12 @@ pt() { # DIR CMD...
 		${ptw:+$ptw=1} $env ${PT_OPTIONS:-} -- "$@" >"$d/pt.out" 2>"$d/pt.err" </dev/null
 }
 
-# What a program of ours says in its first lines.
-field() { # FIELD PROG
-	base=$(basename "$2")
-	base=${base%%.*}
-	sed -n "1,10s|^// $1: ||p" test/progs/"$base".* 2>/dev/null | head -1
-}
-
 # decoded DIR NAME: the raw trace, the threads in order of creation
 # shellcheck disable=SC2086 # no option, or one
 decoded() {
 	timeout 300 "$decode" "$1/run.$2" $only --format=raw -o "$1/$2.raw" >"$1/$2.decode" 2>&1
 	r=$?
+	[ "$all" = yes ] || return $r
 	timeout 60 "$decode" "$1/run.$2" --list >"$1/$2.list" 2>>"$1/$2.decode"
 	sed -n 's/^ *thread \([0-9]*\): tid \([0-9]*\).*/\2 \1/p' "$1/$2.list" | sort -n | cut -d' ' -f2 >"$1/$2.threads"
 	return $r

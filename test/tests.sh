@@ -56,6 +56,11 @@ run flow env BUILD="$b" test/flow/flow.sh "$p"/jt_dense "$p"/computed_goto "$p"/
 # shellcheck disable=SC2046
 run pt env BUILD="$b" PT_JOBS=2 test/pt.sh $(OUT=$p test/progs/build.sh --list-base) \
 	"$p"/thr_join "$p"/thr_tsd "$p"/proc_fork "$p"/proc_vfork "$p"/stk_context
+# threads, processes, stacks, the loader, system calls: those that take a second or less there (make soak has all)
+together='-e /thr_join$ -e /thr_tsd$ -e /proc_fork$ -e /proc_vfork$ -e /stk_context$' # were compared just now
+# shellcheck disable=SC2046,SC2086
+run pt_procs env BUILD="$b" PT_JOBS=2 PT_VERIFY=1 test/pt.sh \
+	$(OUT=$p test/progs/build.sh --list-procs-short | grep -v $together)
 run_beside pt_selftest test/pt_selftest.sh "$b"
 run pt_real env BUILD="$b" test/pt.sh --real
 # packets lost, where keyframes come often: no wrong record, the losses are said, and what comes after them is there

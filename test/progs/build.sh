@@ -10,8 +10,8 @@
 #
 # What the drivers make of the rest of the header: test/README.md.
 #
-# usage: build.sh [--list | --list-base | --list-procs | SOURCE...]; run from the project root. What is newer than its
-# sources is not built again.
+# usage: build.sh [--list | --list-base | --list-procs | --list-procs-short | --list-procs-all | SOURCE...]; run from the
+# project root. What is newer than its sources is not built again. Short: without PT_LONG; all: with variants.
 # Flags are words, and an empty list of them is none:
 # shellcheck disable=SC2086,SC2046
 set -u
@@ -94,7 +94,12 @@ list() {
 	for f in $(sources); do
 		base=$(basename "$f"); base=${base%.*}
 		case $1 in
-		--list-procs) is_procs "$base" && echo "$out/$base"; continue ;;
+		--list-procs*)
+			is_procs "$base" || continue
+			[ "$1" != --list-procs-short ] || [ -z "$(field PT_LONG "$f")" ] || continue
+			echo "$out/$base"
+			[ "$1" != --list-procs-all ] || for v in $(field VARIANTS "$f"); do echo "$out/$base.$v"; done
+			continue ;;
 		*) is_procs "$base" && continue ;;
 		esac
 		echo "$out/$base"
@@ -104,7 +109,7 @@ list() {
 }
 
 case ${1:-} in
---list|--list-base|--list-procs) list "$1"; exit 0 ;;
+--list|--list-base|--list-procs|--list-procs-short|--list-procs-all) list "$1"; exit 0 ;;
 esac
 mkdir -p "$out"
 [ $# -gt 0 ] || set -- $(sources)

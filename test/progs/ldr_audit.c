@@ -2,6 +2,7 @@
 // BREAKS: an auditing library in its own namespace: the loader tells it of every object and every binding, and
 // each call through a PLT enters and leaves by it.
 // BUILD: cc -O2 -Wl,-rpath,$ORIGIN -Wl,-z,lazy -L$OUT -lldr_lazy
+// PT_LONG: yes
 // LIB: libldr_lazy.so ldr_lazy_plug.c -Wl,-z,lazy
 // LIB: libldr_audit.so ldr_audit_plug.c
 // ENV: LD_AUDIT=$OUT/libldr_audit.so

@@ -2,6 +2,7 @@
 // BREAKS: a library whose constructor starts a thread, under the loader's lock, before the program's own main
 // and again by dlopen; its destructor waits for the thread.
 // BUILD: cc -O2 -pthread -Wl,-rpath,$ORIGIN
+// PT_LONG: yes
 // LIB: libldr_ctor_a.so ldr_ctor.c -pthread
 // LIB: libldr_ctor_b.so ldr_ctor.c -pthread -DLATE
 #include <dlfcn.h>

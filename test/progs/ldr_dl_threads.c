@@ -2,6 +2,7 @@
 // BREAKS: libraries opened and closed by four threads at once while others run code of theirs: modules come
 // and go, at each other's addresses, and who is in one must not be disturbed.
 // BUILD: cc -O2 -pthread -Wl,-rpath,$ORIGIN
+// PT_LONG: yes
 // THREADS: 5
 // LIB: libldr_p0.so ldr_plug.c -DN=0
 // LIB: libldr_p1.so ldr_plug.c -DN=1

@@ -2,6 +2,7 @@
 // BREAKS: dlmopen: a second libc and a second copy of a library in a namespace of their own; preloaded
 // libraries are not in it.
 // BUILD: cc -O2 -Wl,-rpath,$ORIGIN
+// PT_LONG: yes
 // LIB: libldr_ns.so ldr_ns.c
 #define _GNU_SOURCE
 #include <dlfcn.h>

@@ -2,6 +2,7 @@
 // BREAKS: the order of ends: destructors and atexit handlers of libraries at dlclose, of what is still open at
 // exit, while a thread still computes.
 // BUILD: cc -O2 -pthread -Wl,-rpath,$ORIGIN -rdynamic
+// PT_LONG: yes
 // LIB: libldr_dtor.so ldr_dtor_plug.c
 // STATUS: 6
 #include <dlfcn.h>

@@ -2,6 +2,7 @@
 // BREAKS: a library goes and another comes to its very address, with other code behind the same pointers:
 // patches, copies and what the decoder knows must be of the one that is there now.
 // BUILD: cc -O2 -Wl,-rpath,$ORIGIN
+// PT_LONG: yes
 // LIB: libldr_p0.so ldr_plug.c -DN=0
 // LIB: libldr_p1.so ldr_plug.c -DN=1
 // LIB: libldr_p2.so ldr_plug.c -DN=2

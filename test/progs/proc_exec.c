@@ -2,6 +2,7 @@
 // BREAKS: exec of itself, five times in one process: a new image each, with the arguments and the environment
 // it was given, traced as the first was; a script with an interpreter line last.
 // BUILD: cc -O2
+// PT_LONG: yes
 // STATUS: 9
 #define _GNU_SOURCE
 #include <fcntl.h>

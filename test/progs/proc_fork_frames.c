@@ -4,6 +4,7 @@
 // stack of its own, one of a fault, and in a fiber; parent and child. Each in an image of its own: a recording for a replay
 // ends there.
 // BUILD: cc -O2 -pthread
+// PT_LONG: yes
 // VARIANTS: O0 clang
 #define _GNU_SOURCE
 #include <pthread.h>

@@ -2,6 +2,7 @@
 // BREAKS: five hundred forks in turn: what a child takes must be given back, and a process must not slow down
 // with its history.
 // BUILD: cc -O2
+// PT_LONG: yes
 // THREADS: 501
 #include <sys/wait.h>
 

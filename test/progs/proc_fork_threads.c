@@ -2,6 +2,7 @@
 // BREAKS: fork while other threads run: the child has the forking thread alone, and nothing of ours may be
 // held by those that are gone. By main and by a thread, whose child returns from the thread.
 // BUILD: cc -O2 -pthread
+// PT_LONG: yes
 #include <pthread.h>
 #include <sys/wait.h>
 

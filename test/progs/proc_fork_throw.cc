@@ -2,6 +2,7 @@
 // BREAKS: exceptions thrown behind a fork through the frames of callers from before it, which a recording for a replay has
 // left behind: past some, caught by others, thrown on, and in the end out of a handler of a signal.
 // BUILD: c++ -O2 -fnon-call-exceptions
+// PT_LONG: yes
 // THREADS: 4
 // VARIANTS: O0 clang
 #include <csignal>

@@ -2,6 +2,7 @@
 // BREAKS: a program that allows itself three system calls, with death for any other: none may come from a
 // tracer. Enough work behind it that logs fill up.
 // BUILD: cc -O2
+// PT_LONG: yes
 // KILLED: yes
 #include <linux/audit.h>
 #include <linux/filter.h>

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 // BREAKS: system and popen in both directions; a shell that forks a pipeline.
 // BUILD: cc -O2
+// PT_LONG: yes
 #include <sys/wait.h>
 
 #include "check.h"

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 // BREAKS: processes that all fork, to a depth of five, 63 of them, all at once.
 // BUILD: cc -O2
+// PT_LONG: yes
 // THREADS: 63
 #include <sys/wait.h>
 

@@ -2,6 +2,7 @@
 // BREAKS: recursion fifty thousand frames deep on main's stack and on a thread's, unwound by returns and by one
 // longjmp.
 // BUILD: cc -O2 -pthread
+// PT_LONG: yes
 #include <pthread.h>
 #include <setjmp.h>
 #include <sys/resource.h>

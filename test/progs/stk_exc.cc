@@ -2,6 +2,7 @@
 // BREAKS: exceptions on stacks that are not the thread's: thrown and caught within fibers in turn, carried to
 // another stack and thrown there again, out of threads.
 // BUILD: c++ -O2 -pthread
+// PT_LONG: yes
 // VARIANTS: O0 clang
 #include <cstdio>
 #include <exception>

@@ -2,6 +2,7 @@
 // BREAKS: handlers that are left by siglongjmp for a function that cannot be moved, more often than any nesting goes:
 // no traced code says that they are gone. Then ones within each other, which must not be taken for such.
 // BUILD: cc -O2
+// PT_LONG: yes
 // VARIANTS: O0
 #include <setjmp.h>
 #include <signal.h>

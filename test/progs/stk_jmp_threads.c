@@ -2,6 +2,7 @@
 // BREAKS: setjmp and longjmp in four threads at the same time, each to its own frames, and out of libc's
 // callbacks (qsort, bsearch).
 // BUILD: cc -O2 -pthread
+// PT_LONG: yes
 #include <pthread.h>
 #include <setjmp.h>
 

@@ -2,6 +2,7 @@
 // BREAKS: split stacks: a function whose prologue finds too little stack calls __morestack, which makes a new
 // one, calls the function's body there, and returns for it; in threads, too.
 // BUILD: gcc -O2 -pthread -fsplit-stack
+// PT_LONG: yes
 #include <pthread.h>
 
 #include "check.h"

@@ -2,6 +2,7 @@
 // BREAKS: who am I: process, thread, parent and group numbers, by libc, by hand and by /proc, in main, a thread
 // and a forked child; there are no threads and no children but the program's.
 // BUILD: cc -O2 -pthread
+// PT_LONG: yes
 #include <dirent.h>
 #include <pthread.h>
 #include <sys/wait.h>

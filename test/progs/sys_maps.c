@@ -2,6 +2,7 @@
 // BREAKS: /proc/self/maps as programs use it: the line of an address has its protection and file, code is
 // executable and not writable, the stack and the heap are found, lines are in order.
 // BUILD: cc -O2
+// PT_LONG: yes
 #include <sys/mman.h>
 
 #include "check.h"

@@ -2,6 +2,7 @@
 // BREAKS: restartable sequences: libc's registration is the program's, in every thread; a critical section by
 // hand commits where nobody is preempted within it, and its abort handler is reached where it is.
 // BUILD: cc -O2 -pthread
+// PT_LONG: yes
 #include <pthread.h>
 #include <sched.h>
 #include <stddef.h>
@@ -43,18 +44,18 @@ aborted:
 
 static void *run(void *arg)
 {
-	unsigned long sum = 0;
+	unsigned long sum = 0, n = simulated() ? 2000 : 20000;
 
 	CHECK(area()->cpu_id < 65536 && area()->cpu_id_start < 65536);
 	/* another registration is refused: there is one */
 	CHECK(syscall(SYS_rseq, area(), 32, 0, RSEQ_SIG) == -1 && errno == EBUSY);
-	for (unsigned long i = 0; i < 20000; i++) {
+	for (unsigned long i = 0; i < n; i++) {
 		while (!add_rseq(&sum, i))
 			__atomic_fetch_add(&aborts, 1, __ATOMIC_RELAXED);
 		if (i % 5000 == 0)
 			sched_yield();
 	}
-	CHECK(sum == 19999ul * 20000 / 2);
+	CHECK(sum == (n - 1) * n / 2);
 	return arg;
 }
 

@@ -2,6 +2,7 @@
 // BREAKS: the vDSO: clocks by its functions and by system calls agree and never go back, in two threads;
 // getcpu, time, gettimeofday.
 // BUILD: cc -O2 -pthread
+// PT_LONG: yes
 #define _GNU_SOURCE
 #include <pthread.h>
 #include <sched.h>

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 // BREAKS: one counter under eight threads, by every locked instruction: nothing may run twice, or half.
 // BUILD: cc -O2 -pthread -mcx16
+// PT_LONG: yes
 // THREADS: 9
 // VARIANTS: clang
 #include <pthread.h>

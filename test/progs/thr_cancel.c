@@ -2,6 +2,7 @@
 // BREAKS: cancellation: at a cancellation point (sem_wait, read), asynchronously in the middle of a loop, and
 // with it disabled; the handlers run in reverse order. libc does it by a signal whose handler unwinds.
 // BUILD: cc -O2 -pthread
+// PT_LONG: yes
 #include <pthread.h>
 #include <semaphore.h>
 

@@ -2,6 +2,7 @@
 // BREAKS: threads created and joined in turn, many thousand times: what a thread takes must be given back,
 // thread ids come again. The number is the argument.
 // BUILD: cc -O2 -pthread
+// PT_LONG: yes
 // THREADS: 20001
 #include <pthread.h>
 

@@ -2,6 +2,7 @@
 // BREAKS: detached threads free their own stack while they end, whoever runs on it; half of them detach
 // themselves.
 // BUILD: cc -O2 -pthread
+// PT_LONG: yes
 // THREADS: 65
 #include <pthread.h>
 #include <semaphore.h>

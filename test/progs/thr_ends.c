@@ -2,6 +2,7 @@
 // BREAKS: the ways a thread ends: return, pthread_exit deep in calls, and the exit system call, which the
 // library knows nothing of.
 // BUILD: cc -O2 -pthread
+// PT_LONG: yes
 #include <linux/futex.h>
 #include <pthread.h>
 

@@ -2,6 +2,7 @@
 // BREAKS: SIGKILL of threads that have computed since they began without a system call, or since a signal handler
 // returned, and published nothing of it: all of it is there, but for the last bytes of each log.
 // BUILD: cc -O2 -pthread
+// PT_LONG: yes
 // STATUS: 137
 // KILLED: yes
 // ACCESSES: 795000

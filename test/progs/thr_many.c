@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 // BREAKS: a thousand threads alive at once: memory of the log must not grow with their number.
 // BUILD: cc -O2 -pthread
+// PT_LONG: yes
 // THREADS: 1001
 #include <pthread.h>
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 // BREAKS: threads made by threads, six deep; the maker waits in one tree and has ended in the other.
 // BUILD: cc -O2 -pthread
+// PT_LONG: yes
 // THREADS: 15
 // ORACLE: yes
 #include <pthread.h>

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 // BREAKS: main ends by pthread_exit, two threads go on; the last one to end ends the process.
 // BUILD: cc -O2 -pthread
+// PT_LONG: yes
 #include <pthread.h>
 
 #include "check.h"

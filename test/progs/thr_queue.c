@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 // BREAKS: pointers made by one thread and followed by another: what a thread loads, another has stored.
 // BUILD: cc -O2 -pthread
+// PT_LONG: yes
 #include <pthread.h>
 
 #include "check.h"

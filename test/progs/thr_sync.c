@@ -2,6 +2,7 @@
 // BREAKS: mutexes, condition variables, barriers, reader-writer and spin locks, semaphores and once: their
 // slow paths wait in the kernel, in libc's code.
 // BUILD: cc -O2 -pthread
+// PT_LONG: yes
 #include <pthread.h>
 #include <semaphore.h>
 

@@ -37,6 +37,10 @@ struct range {
 	bool changes;
 };
 
+struct sequence { /* rseq(2) */
+	uint64_t start, abort;
+};
+
 struct mm {
 	int users;
 	struct page *pages[HASH];
@@ -45,6 +49,8 @@ struct mm {
 	struct range *ranges; /* executable mappings */
 	size_t nranges, max;
 	bool ranges_valid;
+	struct sequence *sequences;
+	size_t nsequences;
 };
 
 bool mem_read(pid_t pid, uint64_t addr, void *buf, size_t n)
@@ -103,6 +109,7 @@ void mm_drop(struct mm *m)
 		}
 	}
 	free(m->ranges);
+	free(m->sequences);
 	free(m);
 }
 
@@ -119,6 +126,9 @@ struct mm *mm_copy(struct mm *of, pid_t pid)
 			m->pages[i] = q;
 		}
 	}
+	m->nsequences = of->nsequences;
+	m->sequences = xrealloc(NULL, (of->nsequences + 1) * sizeof(*m->sequences));
+	memcpy(m->sequences, of->sequences, of->nsequences * sizeof(*m->sequences));
 	return m; /* blocks are found again */
 }
 
@@ -396,6 +406,12 @@ void mm_forget(struct mm *m, pid_t pid, uint64_t lo, uint64_t hi)
 			}
 		}
 	}
+	for (size_t i = 0; i < m->nsequences;) {
+		if ((m->sequences[i].abort & ~(PAGE - 1)) < hi && m->sequences[i].abort + PAGE > lo)
+			m->sequences[i] = m->sequences[--m->nsequences];
+		else
+			i++;
+	}
 	for (unsigned i = 0; i < HASH; i++) {
 		for (struct page **p = &m->pages[i]; *p;) {
 			struct page *x = *p;
@@ -411,4 +427,23 @@ void mm_forget(struct mm *m, pid_t pid, uint64_t lo, uint64_t hi)
 			free(x);
 		}
 	}
+}
+
+bool mm_aborts(struct mm *m, uint64_t ip, uint64_t *at)
+{
+	for (size_t i = 0; i < m->nsequences; i++)
+		if (m->sequences[i].abort == ip) {
+			*at = m->sequences[i].start;
+			return true;
+		}
+	return false;
+}
+
+void mm_sequence(struct mm *m, pid_t pid, uint64_t start, uint64_t abort)
+{
+	mm_forget(m, pid, abort, abort + 1); /* blocks that go on over it */
+	if (!place(m, pid, abort))
+		return;
+	m->sequences = xrealloc(m->sequences, (m->nsequences + 1) * sizeof(*m->sequences));
+	m->sequences[m->nsequences++] = (struct sequence){start, abort};
 }

@@ -82,6 +82,10 @@ bool mm_is_ours(struct mm *m, uint64_t ip);
 bool mm_alone(struct mm *m);
 /* The instruction under it, else NULL */
 bool mm_under(struct mm *m, pid_t pid, uint64_t ip, struct insn *in);
+/* A restartable sequence (rseq(2)): an int3 where it goes on when it is aborted. Nobody else of the memory may run. */
+void mm_sequence(struct mm *m, pid_t pid, uint64_t start, uint64_t abort);
+/* Is that at ip? *at: the sequence's first instruction */
+bool mm_aborts(struct mm *m, uint64_t ip, uint64_t *at);
 /* Code in [lo, hi) may change now: its int3s are taken out, what is known of it is forgotten. */
 void mm_forget(struct mm *m, pid_t pid, uint64_t lo, uint64_t hi);
 /* Has code in [lo, hi) been seen, so that somebody may be running towards an int3 in it? */

@@ -39,6 +39,7 @@ struct task {
 	bool trap_waits; /* a SIGTRAP for it, until it unblocks them: */
 	siginfo_t trap_info;
 	bool begun; /* it has stopped once since its maker told of it */
+	uint64_t rseq; /* its area, where it has registered one */
 	pid_t traps; /* the thread to which it is sending a SIGTRAP, which waits for it */
 	bool killed; /* it was when it was to go on, and has not executed anything since */
 	int held; /* by how many others: it stays stopped as long as this is not 0 */

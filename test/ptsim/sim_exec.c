@@ -317,6 +317,8 @@ static int resume_free(struct task *t)
 {
 	struct insn in;
 
+	if (t->restarts) /* it is not here that it goes on */
+		return PTRACE_SYSCALL;
 	if (!mm_is_ours(t->mm, t->regs.rip) || !mm_insn(t->mm, t->pid, t->regs.rip, &in) || at_end(t, &in))
 		return PTRACE_SYSCALL;
 	t->running = true;
@@ -448,11 +450,51 @@ static void stepped(struct task *t)
 	}
 }
 
+/* The kernel has aborted a restartable sequence on the way (rseq(2)). Where in it is not known: at its beginning, as far as its
+ * stores tell, or where the thread was resumed in it. */
+static bool aborted(struct task *t, enum stop_kind kind)
+{
+	bool trap = mm_is_ours(t->mm, t->regs.rip - 1);
+	uint64_t rip = trap ? t->regs.rip - 1 : t->regs.rip, at = 0, from;
+	const struct block *b = mm_block(t->mm, t->pid, t->run_ip);
+
+	if (!t->rseq || rip == b->end.ip || !mm_aborts(t->mm, rip, &at))
+		return false;
+	from = !t->one && at > t->run_ip && at <= b->end.ip ? at : t->run_ip;
+	if (!t->one)
+		ran_to(t, b, from);
+	t->regs.rip = rip;
+	t->dirty |= trap;
+	t->stale_trap |= trap && kind != STOP_TRAP;
+	if (t->cpu && t->cpu->in_user)
+		pt_cpu_async_exit(t->cpu, from);
+	return true;
+}
+
+/* Does it run a restartable sequence? The kernel clears the pointer when it lets it go on outside of it. */
+static void sequence(struct task *t)
+{
+	uint64_t cs, at;
+	struct { /* linux/rseq.h */
+		uint32_t version, flags;
+		uint64_t start, length, abort;
+	} c;
+
+	if (!t->rseq || !mem_read(t->pid, t->rseq + 8 /* rseq_cs */, &cs, sizeof(cs)) || !cs ||
+	    !mem_read(t->pid, cs, &c, sizeof(c)) || mm_aborts(t->mm, c.abort, &at))
+		return;
+	sim_quiesce(t, true);
+	mm_sequence(t->mm, t->pid, c.start, c.abort);
+	sim_quiesce(t, false);
+}
+
 static void stopped_step(struct task *t, enum stop_kind kind)
 {
 	bool fenced = t->fenced;
 
 	unstep(t);
+	if (aborted(t, kind))
+		return;
 	if (kind == STOP_TRAP) {
 		stepped(t);
 	} else if (t->insn.kind == I_INT3) {
@@ -470,6 +512,8 @@ static void stopped_block(struct task *t, enum stop_kind kind)
 	const struct block *b = mm_block(t->mm, t->pid, t->run_ip);
 	uint64_t rip = t->regs.rip;
 
+	if (aborted(t, kind))
+		return;
 	switch (kind) {
 	case STOP_TRAP:
 		if (rip - 1 != b->end.ip)
@@ -547,6 +591,7 @@ void exec_stopped(struct task *t, enum stop_kind kind)
 {
 	t->ahead = kind == STOP_TRAP;
 	if (!t->running) {
+		t->restarts &= kind == STOP_SIGNAL;
 		if (kind == STOP_TRAP) { /* a thread without an event, at an int3 of ours */
 			t->regs.rip--;
 			t->dirty = true;
@@ -558,6 +603,7 @@ void exec_stopped(struct task *t, enum stop_kind kind)
 	else
 		stopped_block(t, kind);
 	t->running = t->one = false;
+	sequence(t);
 	/* what stops it before it has left the kernel comes before the call is made once more */
 	t->restarts &= kind == STOP_SIGNAL && t->regs.rip == t->run_ip;
 	if (!t->cpu || kind == STOP_TRAP || kind == STOP_ENTRY)

@@ -352,6 +352,8 @@ static void call_ends(struct task *t)
 	t->in_call = false;
 	t->restarts =
 		r <= -512 && r >= -516 && r != -515; /* ERESTARTSYS to ERESTART_RESTARTBLOCK, linux/errno.h */
+	if (t->regs.orig_rax == SYS_rseq && !r)
+		t->rseq = t->regs.rdx ? 0 /* RSEQ_FLAG_UNREGISTER */ : t->regs.rdi;
 	if (changes_code(t, &lo, &hi))
 		mm_maps_changed(t->mm);
 	if (t->forgot)
@@ -415,6 +417,7 @@ static void made(struct task *t)
 		child = add((pid_t)pid);
 	child->mm = shares_memory(t) ? mm_hold(t->mm) : mm_copy(t->mm, child->pid);
 	child->held = child->mm == t->mm ? t->held : 0;
+	child->rseq = child->mm == t->mm ? 0 : t->rseq;
 	read_tgid(child);
 	if (child->stopped) {
 		begins(child);
@@ -439,6 +442,7 @@ static void executed(struct task *t)
 	t->mm = mm_new(t->pid);
 	t->in_call = true;
 	t->running = t->one = t->stale_trap = t->restarts = t->killed = false;
+	t->rseq = 0;
 	t->held = 0; /* by those of the memory that it has left */
 	sim_hooks->exec(t, by);
 	if (by)
