@@ -271,6 +271,11 @@ static bool add_rela(struct module *m, const struct dyn *d, const Elf64_Rela *r)
 	if (name && *name && ELF64_R_TYPE(r->r_info) != R_X86_64_64 &&
 	    !VEC_PUSH(&x->slot, (struct elf_slot){r->r_offset, name}))
 		return false;
+	/* what is called through a slot is code, whatever its symbol says (coroutine_transfer of ruby: of no type, without
+	 * unwind tables) */
+	if (ELF64_R_TYPE(r->r_info) == R_X86_64_JUMP_SLOT && s.st_shndx != SHN_UNDEF &&
+	    s.st_shndx != SHN_ABS && s.st_value < UINT32_MAX && !VEC_PUSH(&x->root, (uint32_t)s.st_value))
+		return false;
 	/* a preemptible symbol may resolve elsewhere: its own address is only a possible value */
 	if (s.st_shndx != SHN_UNDEF)
 		return add_ptr(m, r->r_offset, s.st_value + r->r_addend, false);

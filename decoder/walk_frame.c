@@ -247,8 +247,9 @@ int frame_switch(struct walker *w, uint64_t slot, uint64_t target)
 			frame_limbo(w, &w->frame[--w->nframe]);
 		from_limbo(w, slot, &gone);
 	}
-	w->left = here(w);
 	l = mod_leader(w, target, &m);
+	w->left = l && (l->flags & MAP_LEADER_ENTRY) ? 0
+						     : here(w); /* an entry: nothing untraced comes between */
 	if (l && (l->flags & MAP_LEADER_RETURN))
 		return at_return_site(w, l, m);
 	if (!l || (l->flags & MAP_LEADER_ENTRY) || (leader_flags(m, l, &check) & FR_RESYNC))

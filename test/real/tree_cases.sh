@@ -12,10 +12,11 @@ quick=(xz zstd sort gcc make pipeline gitclone python-threads python-processes p
 slow=(memcached redis nginx postgres node java stress-cpu stress-pthread stress-sigq
 	stress-signal stress-sigsegv stress-sigfpe stress-fork stress-vm)
 more=(vim tmux curl ssh-keygen tclsh gdb strace strace-outside perl-threads daemon wget openssl sqlite3 tar bc
-	ninja rustc groff convert dbus xargs jq ctags clang ld gpg zip lua psql top sbcl php)
+	ninja rustc groff convert dbus xargs jq ctags clang ld gpg zip lua psql top sbcl php ruby)
 
-# those that run code which cannot be moved: JIT compilers', instructions that fault by design in functions of one byte
-opaque_cases=(node java stress-sigsegv sbcl)
+# those that run code which cannot be moved: JIT compilers', instructions that fault by design in functions of one byte;
+# or seem to: where gcc's __builtin_longjmp leads (ruby) counts as come from such code
+opaque_cases=(node java stress-sigsegv sbcl ruby)
 
 have() { command -v "$1" > /dev/null; }
 need() { for p; do have "$p" || { echo "SKIPPED: $p is not installed"; exit 77; }; done; }
@@ -432,6 +433,13 @@ echo $s, $o->x, A::$n, $o->zz, $a[1] ?? 'n', isset($a[999]) ? 1 : 0, $p . $q, -$
 echo json_encode(['a' => [1, 2, ['b' => null]]]), strtoupper(str_repeat('ab', 3)), intdiv(7, 2), "\n";
 P
 	"$@" php p.php
+}
+c_ruby() {
+	need ruby
+	"$@" ruby -e 'a = (1..200).map { |x| x * 7 % 31 }.sort; puts a.inject(:+); h = {}; a.each { |x| h[x] = x.to_s * 2 }
+		begin; raise "x"; rescue => e; puts e.message; end
+		puts h.size, "abc".gsub(/b/, "xx"); f = Fiber.new { 9.times { |i| Fiber.yield i }; 7 }; p 10.times.map { f.resume }
+		e = Enumerator.new { |y| 3.times { |i| y << i } }; p e.next, e.next'
 }
 c_sbcl() {
 	need sbcl
