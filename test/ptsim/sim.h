@@ -69,6 +69,7 @@ struct task {
 	bool own_int3; /* it stopped at an int3 of the program */
 	bool restarts; /* its last system call may come once more: the kernel moves rip back then */
 	struct task *next;
+	struct task *ended;
 };
 
 /* sim_exec.c */

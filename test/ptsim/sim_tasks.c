@@ -26,6 +26,7 @@
 const struct sim_hooks *sim_hooks;
 
 static struct task *tasks;
+static struct task *ended; /* out of the list; who stands at one there goes on by its next all the same */
 static pid_t first;
 static int first_status = 125 << 8;
 
@@ -104,7 +105,18 @@ static void gone(struct task *t)
 	*p = t->next;
 	if (t->mm)
 		mm_drop(t->mm);
-	free(t);
+	t->mm = NULL;
+	t->ended = ended;
+	ended = t;
+}
+
+static void free_ended(void)
+{
+	for (struct task *t = ended, *next; t; t = next) {
+		next = t->ended;
+		free(t);
+	}
+	ended = NULL;
 }
 
 /* --- stopping and going on ----------------------------------------------------------------------- */
@@ -594,6 +606,7 @@ int sim_run(pid_t pid)
 		int status;
 		pid_t p = waitpid(-1, &status, __WALL);
 
+		free_ended();
 		if (p < 0 && errno == EINTR)
 			continue;
 		if (p < 0)
