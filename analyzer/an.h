@@ -123,6 +123,7 @@ struct an_group {
 	bool suspect; /* unreached non-padding bytes were inside: if the group has a jump with unknown
 	                             targets they are decoded and their starts are candidates of that jump,
 	                             else they are dead code or data and are left as they are */
+	bool bare; /* some of it has no unwind tables: hand-written, or generated, by rules of its own */
 	uint8_t glue; /* glue.c's cache; 0 = not computed. Reset when tables or flags change */
 	void *live, *graph; /* owned by later stages */
 	struct an_summary *sum;
@@ -282,7 +283,6 @@ struct plan_stats {
 void plan_count(const struct plan *p, const struct an_group *g, struct plan_stats *s);
 
 /* live.c: registers (bits 0-15) and flags (bit 16) live *before* instruction i; and after it. */
-int live_group(const struct module *m, struct an_group *g);
 uint32_t live_before(const struct an_group *g, uint32_t insn);
 uint32_t live_after(const struct an_group *g, uint32_t insn);
 

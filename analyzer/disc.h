@@ -129,6 +129,10 @@ bool disc_tabled(const struct disc *d, uint32_t v);
 uint32_t disc_first_lea(const struct disc *d, uint32_t v); /* first of lea with to >= v; lea is sorted */
 void disc_suspects(struct disc *d);
 void disc_code_reads(struct disc *d); /* discover_read.c */
+bool disc_falls(const struct disc *d, uint32_t v); /* does control go on behind the instruction at v? */
+bool disc_read_through(const struct disc *d, uint32_t v, uint32_t to);
+bool disc_bare(struct disc *d); /* discover_bare.c; lea is sorted */
+bool disc_bare_label(struct disc *d, uint32_t v);
 struct ijmp *disc_ijmp(const struct disc *d, uint32_t v);
 
 static inline bool disc_in(const struct disc *d, uint32_t v)

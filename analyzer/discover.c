@@ -105,28 +105,30 @@ static void sweep_labels(struct disc *d)
 	}
 }
 
-static void solve_tables(struct disc *d)
+/* scan: tables without bound, too */
+static void solve_tables(struct disc *d, bool scan)
 {
-	bool scan = false;
-	uint32_t sorted = 0;
+	bool more = true;
 
-	for (int round = 0; round < ROUNDS_MAX && !d->nomem; round++) {
-		bool more;
-
+	for (int round = 0; round < ROUNDS_MAX && more && !d->nomem; round++) {
 		if (d->ijmp.n)
 			qsort(d->ijmp.v, d->ijmp.n, sizeof(*d->ijmp.v), cmp_ijmp);
-		if (d->lea.n != sorted)
+		if (d->lea.n)
 			qsort(d->lea.v, d->lea.n, sizeof(*d->lea.v), cmp_lea);
-		sorted = d->lea.n;
 		disc_join(d);
 		more = solve_all(d, scan);
 		if (more)
 			disc_walk(d);
-		else if (scan)
-			break;
-		else
-			sweep_labels(d), scan = true;
 	}
+}
+
+/* and functions that only code found meanwhile names */
+static void solve(struct disc *d, bool scan)
+{
+	do {
+		disc_walk(d);
+		solve_tables(d, scan);
+	} while (disc_bare(d));
 }
 
 static bool setup(struct disc *d, struct module *m)
@@ -176,8 +178,9 @@ int discover(struct module *m, int jobs, char *err, size_t errlen)
 	(void)jobs; /* one pass over the text: memory-bound, not worth threads */
 	if (setup(&d, m)) {
 		disc_seed(&d);
-		disc_walk(&d);
-		solve_tables(&d);
+		solve(&d, false);
+		sweep_labels(&d);
+		solve(&d, true);
 		disc_suspects(&d);
 		if (!d.nomem)
 			rc = group_finish(&d);

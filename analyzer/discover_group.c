@@ -142,7 +142,8 @@ static int lone_entries(struct disc *d)
 
 /* Addresses of places inside functions that are stored somewhere, and are not the business of an
  * indirect jump of their own group: somebody may come in there. A label in a table is its jump's; one
- * that code computes is a jump's too when that jump goes only there (BY_CODE) or may go anywhere. */
+ * that code computes is a jump's too when that jump goes only there (BY_CODE) or may go anywhere. Hand-written code gives
+ * them to other functions, which jump there when they are done (dav1d's transforms). */
 enum { BY_TABLE = 1, BY_CODE = 2 };
 static void label_entries(struct disc *d)
 {
@@ -163,6 +164,8 @@ static void label_entries(struct disc *d)
 		uint32_t o = e->to - d->lo, q = disc_piece(d, e->from);
 		bool own = q == AN_NONE || disc_root(d, q) == disc_root(d, disc_piece(d, e->to));
 
+		if (q != AN_NONE)
+			own &= d->piece.v[q].kind != PC_GAP;
 		if (IL_START(d->il[o]) && !(own && by[o] & (q == AN_NONE ? BY_TABLE | BY_CODE : BY_CODE)))
 			d->st[o] |= ST_ENTRY;
 	}
@@ -242,6 +245,7 @@ static int make_group(struct disc *d, uint32_t r)
 	}
 	for (uint32_t i = r; i != AN_NONE; i = d->piece.v[i].next) {
 		g->suspect |= d->piece.v[i].suspect;
+		g->bare |= d->piece.v[i].kind == PC_GAP;
 		mark_padding(d, d->piece.v[i].start, d->piece.v[i].end, m->live_byte);
 	}
 	g->id = m->ngroup++;

@@ -155,7 +155,7 @@ bool disc_pieces(struct disc *d)
 	return ok;
 }
 
-static bool falls(const struct disc *d, uint32_t v)
+bool disc_falls(const struct disc *d, uint32_t v)
 {
 	switch (IL_KIND(d->il[v - d->lo])) {
 	case K_JMP8:
@@ -189,7 +189,7 @@ static bool split_gap(struct disc *d, const struct piece *p, struct piece_list *
 			cur.start = v;
 			cur.end = p->end;
 		}
-		last = falls(d, v) ? v + IL_LEN(b) : AN_NONE;
+		last = disc_falls(d, v) ? v + IL_LEN(b) : AN_NONE;
 	}
 	return VEC_PUSH(out, cur);
 }

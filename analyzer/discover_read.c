@@ -27,8 +27,16 @@ static bool goes_on(uint8_t kind)
 	return kind == K_NEXT || kind == K_JCC8 || kind == K_JCC32;
 }
 
-/* Is what the instruction at v puts into a register the base of a read further on? */
-static bool read_through(const struct disc *d, uint32_t v)
+/* Does the operand lead from `to`, which is in reg, into text? A table may have its own place relative to some label. */
+static bool reads_text(const struct disc *d, const ZydisDecodedOperand *o, int reg, uint32_t to)
+{
+	if (tv_gpr(o->mem.base) != reg)
+		return tv_gpr(o->mem.index) == reg;
+	return disc_in(d, (uint32_t)(to + o->mem.disp.value));
+}
+
+/* Is `to`, which the instruction at v puts into a register, the base of a read further on? */
+bool disc_read_through(const struct disc *d, uint32_t v, uint32_t to)
 {
 	struct dins x;
 	int reg;
@@ -49,8 +57,7 @@ static bool read_through(const struct disc *d, uint32_t v)
 				o->type == ZYDIS_OPERAND_TYPE_MEMORY && o->mem.type == ZYDIS_MEMOP_TYPE_MEM;
 
 			if (mem && x.in.mnemonic != ZYDIS_MNEMONIC_NOP &&
-			    (o->actions & ZYDIS_OPERAND_ACTION_MASK_READ) &&
-			    (tv_gpr(o->mem.base) == reg || tv_gpr(o->mem.index) == reg))
+			    (o->actions & ZYDIS_OPERAND_ACTION_MASK_READ) && reads_text(d, o, reg, to))
 				return true;
 			written |= o->type == ZYDIS_OPERAND_TYPE_REGISTER && tv_gpr(o->reg.value) == reg &&
 				   (o->actions & ZYDIS_OPERAND_ACTION_MASK_WRITE);
@@ -70,7 +77,7 @@ void disc_code_reads(struct disc *d)
 		if (!disc_in(d, e->from) || p == AN_NONE || d->piece.v[p].reason ||
 		    !IL_START(d->il[e->from - d->lo]) || !IL_START(d->il[e->to - d->lo]))
 			continue;
-		if (read_through(d, e->from))
+		if (disc_read_through(d, e->from, e->to))
 			d->piece.v[p].reason = MAP_R_DATA_READ;
 	}
 }

@@ -7,6 +7,9 @@
  * are not all known, the bytes are decoded too, and each place a jump could mean (the start of an
  * unreached run, and what it reaches) becomes a candidate of that jump. Without one they are data
  * or dead code, and stay as they are.
+ *
+ * Between functions (in gaps) there may be anything. There bytes count only where a group has jump tables of which not every
+ * entry is known for certain.
  */
 #include <string.h>
 #include "disc.h"
@@ -64,14 +67,26 @@ static void add_run(struct disc *d, uint32_t root, uint32_t v)
 	}
 }
 
+/* groups with tables that were assumed to end somewhere, or that lead elsewhere, too */
+static void mark_tables(struct disc *d, uint8_t *tables)
+{
+	for (uint32_t i = 0; i < d->ijmp.n; i++) {
+		const struct ijmp *j = &d->ijmp.v[i];
+
+		if (j->assumed || (j->ntarget && !j->exact))
+			tables[disc_root(d, disc_piece(d, j->vaddr))] = 1;
+	}
+}
+
 /* Finds the suspect pieces; their groups' assumptions about tables without bound fall. */
-static void find_suspects(struct disc *d, uint8_t *mark)
+static void find_suspects(struct disc *d, uint8_t *mark, const uint8_t *tables)
 {
 	for (uint32_t i = 0; i < d->piece.n; i++) {
 		struct piece *p = &d->piece.v[i];
 		uint32_t stop;
 
-		if (p->kind != PC_FDE || p->reason || !IL_START(d->il[p->start - d->lo]))
+		if (p->kind == PC_STUB || p->reason || !IL_START(d->il[p->start - d->lo]) ||
+		    (p->kind == PC_GAP && !tables[disc_root(d, i)]))
 			continue;
 		p->suspect = next_run(d, p->start, p->end, &stop) < p->end;
 		mark[disc_root(d, i)] |= p->suspect;
@@ -102,13 +117,17 @@ static bool add_runs(struct disc *d, const uint8_t *mark)
 
 void disc_suspects(struct disc *d)
 {
-	uint8_t *mark = calloc(d->piece.n + 1ull, 1);
+	uint8_t *mark = calloc(d->piece.n + 1ull, 1), *tables = calloc(d->piece.n + 1ull, 1);
 
-	if (!mark) {
+	if (!mark || !tables) {
+		free(mark);
+		free(tables);
 		d->nomem = true;
 		return;
 	}
-	find_suspects(d, mark);
+	mark_tables(d, tables);
+	find_suspects(d, mark, tables);
+	free(tables);
 	memset(mark, 0, d->piece.n);
 	for (uint32_t i = 0; i < d->ijmp.n; i++)
 		if (open_jump(d, &d->ijmp.v[i]))

@@ -48,6 +48,9 @@ struct live {
 	uint32_t *use, *def; /* per instruction; def: must be overwritten entirely */
 	uint32_t *before; /* live before each instruction */
 	uint32_t *bin; /* live at each block's start */
+	uint32_t *need; /* the same, of what is read before it is written: live.c, 3 */
+	uint32_t changed; /* pass over all groups in which need grew */
+	bool late; /* a callee's need was not known yet */
 	uint32_t own, clob; /* caller-saved registers that callers must take for overwritten */
 	uint32_t retextra; /* restored by hand-written code: live at ret */
 	uint32_t ureach; /* liveret as found so far */

@@ -11,13 +11,19 @@
  *   2. clob    caller-saved registers a caller must take for overwritten: own writes, those of
  *              direct callees, all where an external or indirect call is made. A callee that is
  *              opaque adds nothing (the compiler may have known that it writes little).
- *   3. liveret registers that some direct caller reads after the call before writing them, where
- *              calls are taken to define nothing; passed down through tail jumps; fixpoint
- *   4. before  the result, callees before callers: a call makes live what its callee's entry
+ *   3. need    registers that a group or its direct callees read, from a block on, before they write
+ *              them: what it is given, in whatever register
+ *   4. liveret registers that some direct caller reads after the call before writing them, or gives to
+ *              what it calls next, where calls are taken to define nothing; passed down through tail
+ *              jumps; fixpoint
+ *   5. before  the result, callees before callers: a call makes live what its callee's entry
  *              reads. Inside call cycles: everything.
  *
  * Live at ret: callee-saved, rsp, rax, rdx, caller-saved not in clob, liveret, and registers that
  * the group reloads from the stack without using them (code that preserves more than it must).
+ *
+ * Code without unwind tables (an_group.bare) knows what its functions do even where it calls them through tables
+ * (x264's coefficient counters): there everything is live at a return, and before a call of which nothing is known.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -109,13 +115,14 @@ enum map_reason live_facts(const struct module *m, struct an_group *g)
 
 	if (l->use)
 		return MAP_OK;
-	l->use = calloc(g->ninsn * 3 + g->nblock + 1, 4);
+	l->use = calloc(g->ninsn * 3 + g->nblock * 2 + 1, 4);
 	l->form = malloc((g->ninsn + 1) * sizeof(*l->form));
 	if (!l->use || !l->form)
 		abort();
 	l->def = l->use + g->ninsn;
 	l->before = l->def + g->ninsn;
 	l->bin = l->before + g->ninsn;
+	l->need = l->bin + g->nblock;
 	for (uint32_t i = 0; i < g->ninsn; i++) {
 		const struct form *f = form_get(m, &g->insn[i], tmp);
 
@@ -184,14 +191,14 @@ static void clobbers(struct module *m)
 	}
 }
 
-/* ---- the dataflow, in two flavours ---- */
+/* ---- the dataflow, in three flavours ---- */
 
 struct df {
 	const struct module *m;
 	const struct an_group *g;
 	uint32_t *bin;
 	uint32_t ret, pads;
-	bool reach; /* flavour 3: reads after calls; calls define nothing */
+	bool reach; /* flavours 3 and 4: reads after calls; calls define nothing */
 	struct {
 		uint32_t kill, gen;
 	} * sum; /* per block: what its instructions do to what is live, a call at its end aside */
@@ -204,6 +211,14 @@ static uint32_t entry_live(const struct module *m, const struct an_callee *c)
 	return l->done ? l->bin[c->block] : ALL;
 }
 
+/* what a direct callee, or opaque code of this module in its place, needs as far as it is known by now */
+static uint32_t need_of(const struct module *m, const struct an_callee *c)
+{
+	const struct live *l = c ? L(&m->group[c->group]) : NULL;
+
+	return l && l->need ? l->need[c->block] : GPR_ALL;
+}
+
 /* opaque code of this module is called: nothing is known of its convention */
 static uint32_t call_before(const struct df *f, uint32_t i, uint32_t after)
 {
@@ -212,11 +227,13 @@ static uint32_t call_before(const struct df *f, uint32_t i, uint32_t after)
 	uint32_t use = L(g)->use[i];
 
 	if (f->reach)
-		return after | (use & ALL);
+		return after | (use & ALL) | (g->insn[i].flow == FLOW_CALL ? need_of(f->m, c) : 0);
 	if (c)
 		return (after & ~L(&f->m->group[c->group])->clob) | entry_live(f->m, c) | 1u << X_RSP;
-	if (g->insn[i].flow == FLOW_CALL || use >> 31)
-		return g->insn[i].flow == FLOW_CALL ? ALL : after | ARGS | (use & ALL);
+	if (g->insn[i].flow == FLOW_CALL || g->bare)
+		return ALL;
+	if (use >> 31)
+		return after | ARGS | (use & ALL);
 	return (after & ~(CALLER_SAVED | FLAGS_BIT)) | ARGS | (use & ALL);
 }
 
@@ -237,20 +254,20 @@ static uint32_t block_out(const struct df *f, uint32_t b)
 		for (uint32_t n = 0; t && n < t->ntarget; n++)
 			out |= f->bin[t->target[n]];
 		if (!f->reach && (!t || !t->exact))
-			out |= GPR_ALL;
+			out |= g->bare ? ALL : GPR_ALL;
 	} else if (i->flow == FLOW_RET) {
 		out = f->ret;
 	} else if ((i->flow == FLOW_JMP || i->flow == FLOW_JCC) && k->succ[0] == AN_NONE) {
 		const struct an_callee *c = glue_callee(g, last);
 
 		if (f->reach)
-			out |= L(g)->ureach;
+			out |= f->ret | need_of(f->m, c);
 		else if (c)
 			out |= (GPR_ALL & ~(1u << 11)) | entry_live(f->m, c);
 		else
 			out |= ALL;
 	} else if (i->flow == FLOW_NEXT && k->succ[1] == AN_NONE) {
-		out = f->reach ? L(g)->ureach : ALL;
+		out = f->reach ? f->ret : ALL;
 	}
 	return out;
 }
@@ -343,7 +360,101 @@ static bool by_slot(const struct an_group *g, uint32_t callee)
 	return g->insn[g->callee[callee].insn].flow == FLOW_IJMP;
 }
 
-/* ---- 3: liveret ---- */
+/* callees before callers; explicit stack, the call graph can be deep */
+static void bottom_up(struct module *m, void (*fn)(struct module *m, struct an_group *g))
+{
+	uint8_t *seen = calloc(m->ngroup + 1, 1);
+	uint32_t *stack = malloc((m->ngroup + 1) * 8), n = 0;
+
+	if (!seen || !stack)
+		abort();
+	for (uint32_t root = 0; root < m->ngroup; root++) {
+		if (seen[root] || m->group[root].reason != MAP_OK)
+			continue;
+		seen[root] = 1;
+		stack[0] = root;
+		stack[1] = 0;
+		n = 1;
+		while (n) {
+			struct an_group *g = &m->group[stack[2 * n - 2]];
+			uint32_t *k = &stack[2 * n - 1], c = AN_NONE;
+
+			while (*k < g->ncallee && c == AN_NONE) {
+				c = by_slot(g, *k) ? AN_NONE : g->callee[*k].group;
+				if (c != AN_NONE && seen[c])
+					c = AN_NONE;
+				++*k;
+			}
+			if (c == AN_NONE) {
+				fn(m, g);
+				n--;
+				continue;
+			}
+			seen[c] = 1;
+			stack[2 * n] = c;
+			stack[2 * n + 1] = 0;
+			n++;
+		}
+	}
+	free(seen);
+	free(stack);
+}
+
+/* ---- 3: need ---- */
+
+/* true: it needs more than was known */
+static bool need_group(struct module *m, struct an_group *g)
+{
+	struct df f = {m, g, L(g)->need, 0, 0, true, NULL};
+	uint64_t before = 0, after = 0;
+
+	for (uint32_t b = 0; b < g->nblock; b++)
+		before += f.bin[b];
+	solve(&f);
+	for (uint32_t b = 0; b < g->nblock; b++)
+		after += f.bin[b]; /* bits are only added */
+	return after != before;
+}
+
+static void need_first(struct module *m, struct an_group *g)
+{
+	need_group(m, g);
+	for (uint32_t k = 0; k < g->ncallee; k++)
+		L(g)->late |= !L(&m->group[g->callee[k].group])->done;
+	L(g)->done = true;
+}
+
+/* Did one of g's callees come to need more, in this pass over all groups or the one before? */
+static bool news(const struct module *m, const struct an_group *g, uint32_t pass)
+{
+	for (uint32_t k = 0; k < g->ncallee; k++)
+		if (L(&m->group[g->callee[k].group])->changed + 1 >= pass)
+			return true;
+	return false;
+}
+
+static void needs(struct module *m)
+{
+	bool again = true;
+
+	bottom_up(m, need_first);
+	for (uint32_t pass = 2; again; pass++) { /* call cycles */
+		again = false;
+		for (uint32_t gi = 0; gi < m->ngroup; gi++) {
+			struct an_group *g = &m->group[gi];
+
+			if (g->reason != MAP_OK || !(pass == 2 ? L(g)->late : news(m, g, pass)) ||
+			    !need_group(m, g))
+				continue;
+			L(g)->changed = pass;
+			again = true;
+		}
+	}
+	for (uint32_t gi = 0; gi < m->ngroup; gi++)
+		L(&m->group[gi])->done = false;
+}
+
+/* ---- 4: liveret ---- */
 
 static void reach_group(struct module *m, struct an_group *g, uint8_t *dirty)
 {
@@ -392,7 +503,7 @@ static void liverets(struct module *m)
 	free(dirty);
 }
 
-/* ---- 4: the result ---- */
+/* ---- 5: the result ---- */
 
 static uint32_t fill(struct df *f)
 {
@@ -415,7 +526,7 @@ static uint32_t fill(struct df *f)
 	return dead_reload;
 }
 
-int live_group(const struct module *m, struct an_group *g)
+static void live_group(struct module *m, struct an_group *g)
 {
 	struct live *l = g->live;
 	struct df f = {m, g, l->bin, 0, 0, false, NULL};
@@ -423,53 +534,14 @@ int live_group(const struct module *m, struct an_group *g)
 
 	do {
 		f.ret = RET_ABI | (CALLER_SAVED & ~l->clob) | l->ureach | l->retextra;
+		if (g->bare)
+			f.ret = ALL;
 		solve(&f);
 		more = fill(&f) & ~f.ret;
 		l->retextra |= more;
 	} while (more);
 	g->sum->liveret = l->ureach | l->retextra;
 	l->done = true;
-	return 0;
-}
-
-/* callees before callers; explicit stack, the call graph can be deep */
-static void bottom_up(struct module *m)
-{
-	uint8_t *seen = calloc(m->ngroup + 1, 1);
-	uint32_t *stack = malloc((m->ngroup + 1) * 8), n = 0;
-
-	if (!seen || !stack)
-		abort();
-	for (uint32_t root = 0; root < m->ngroup; root++) {
-		if (seen[root] || m->group[root].reason != MAP_OK)
-			continue;
-		seen[root] = 1;
-		stack[0] = root;
-		stack[1] = 0;
-		n = 1;
-		while (n) {
-			struct an_group *g = &m->group[stack[2 * n - 2]];
-			uint32_t *k = &stack[2 * n - 1], c = AN_NONE;
-
-			while (*k < g->ncallee && c == AN_NONE) {
-				c = by_slot(g, *k) ? AN_NONE : g->callee[*k].group;
-				if (c != AN_NONE && seen[c])
-					c = AN_NONE;
-				++*k;
-			}
-			if (c == AN_NONE) {
-				live_group(m, g);
-				n--;
-				continue;
-			}
-			seen[c] = 1;
-			stack[2 * n] = c;
-			stack[2 * n + 1] = 0;
-			n++;
-		}
-	}
-	free(seen);
-	free(stack);
 }
 
 /* The copy of a stub compares before it jumps: not to what reads the flags of its caller. */
@@ -511,15 +583,16 @@ int live_module(struct module *m, int jobs)
 			g->live = calloc(1, sizeof(struct live));
 		if (!g->live)
 			abort();
-		L(g)->done = false;
-		L(g)->ureach = L(g)->retextra = 0;
+		L(g)->done = L(g)->late = false;
+		L(g)->ureach = L(g)->retextra = L(g)->changed = 0;
 		if (L(g)->bin)
-			memset(L(g)->bin, 0, g->nblock * 4);
+			memset(L(g)->bin, 0, g->nblock * 8ul); /* and need */
 	}
 	par_for(m->ngroup, jobs, usedef, &a);
 	clobbers(m);
+	needs(m);
 	liverets(m);
-	bottom_up(m);
+	bottom_up(m, live_group);
 	unlink_flags(m);
 	if (m->mapflags & MAP_F_NONDET)
 		all_matter(m);
@@ -532,7 +605,7 @@ void live_drop(struct an_group *g)
 
 	free(l->use);
 	free(l->form);
-	l->use = l->def = l->before = l->bin = NULL;
+	l->use = l->def = l->before = l->bin = l->need = NULL;
 	l->form = NULL;
 }
 

@@ -281,6 +281,8 @@ static void add_labels(struct tctx *t, struct result *r)
 
 			for (uint32_t k = 0; !skip && k < t->used.n; k++)
 				skip = t->used.v[k] == v;
+			if (!skip && d->piece.v[disc_piece(d, v)].kind == PC_GAP && !d->il[v - d->lo])
+				skip = !disc_bare_label(d, v); /* data, perhaps */
 			if (!skip)
 				tr_add(r, d, v);
 		}

@@ -85,7 +85,7 @@ run pt_signals env BUILD="$b" PT_VERIFY=1 test/pt.sh --one "$b"/test/sig_values
 run pt_ptwrite_signals env BUILD="$b" PT_VERIFY=1 PT_PTWRITE=all test/pt.sh --one "$b"/test/sig_values
 run procs env BUILD="$b" PROCS_JOBS=2 test/procs.sh
 # what the processor computes for every kind of operand, against the decoder
-run operands env BUILD="$b" test/procs.sh "$p"/odd_sizes "$p"/two_operands "$p"/enter_leave "$p"/rep_strings
+run operands env BUILD="$b" test/procs.sh "$p"/odd_sizes "$p"/given_regs "$p"/bare_funcs "$p"/two_operands "$p"/enter_leave "$p"/rep_strings
 # a fork that goes back to another stack, whose frames keep their variables in memory
 run fork_stacks env BUILD="$b" test/procs.sh "$p"/proc_fork_frames.O0
 # shellcheck disable=SC2046

@@ -1,0 +1,278 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * discover_bare.c - functions without unwind tables that only their address names
+ *
+ *     lea  filter_avx2(%rip),%rax          code in an FDE, or a pointer in data
+ *     mov  %rax,8(%rdi)
+ *     …
+ *     filter_avx2: …                       hand-written, in a gap, its symbol stripped
+ *
+ * Nothing says that there is code: assembly keeps tables in text, too, and a patch in one of those would be read by the
+ * program. So what is there must be a function in every respect that can be checked from its first instruction on:
+ *
+ * - it is aligned as functions are, or right behind the end of one; no known instruction or datum lies across it, and no
+ *   code that takes the address reads through it (discover_read.c);
+ * - all that is reached by direct jumps and calls decodes, is what programs contain, and comes to a
+ *   return, a jump, or code that is known;
+ * - it reads no general register and no flag that has no value at a function's beginning (psABI, 3.2.3), but to
+ *   save it. Numbers and text taken for instructions do so within a few of them.
+ *
+ * Whatever fails stays opaque.
+ */
+#include <string.h>
+#include "disc.h"
+#include "disc_head.h"
+#include "table.h"
+
+/* instructions: less than the first may be chance */
+enum { ALIGN = 8, SHORTEST = 4, LONGEST = 20000 };
+
+/* registers, by number, and the flags */
+enum {
+	FLAGS = 1 << 16,
+	ARGS = 1 << 7 | 1 << 6 | 1 << 2 | 1 << 1 | 1 << 8 | 1 << 9, /* rdi rsi rdx rcx r8 r9 */
+	RSP = 1 << 4,
+	ALL = 0x1ffff,
+	RESULTS = 1 << 0 | 1 << 2, /* rax rdx */
+};
+
+struct place {
+	uint32_t v, have; /* have: what has a value there */
+};
+
+struct bare {
+	struct disc *d;
+	uint8_t *seen; /* by address: an instruction of a function that was accepted, or of this one */
+	VEC(uint32_t) trail; /* those of this one */
+	VEC(struct place) work;
+};
+
+/* What no function of a program contains: data, then, or a kernel's. */
+static bool odd(const ZydisDecodedInstruction *in)
+{
+	switch (in->meta.category) {
+	case ZYDIS_CATEGORY_IO:
+	case ZYDIS_CATEGORY_IOSTRINGOP:
+	case ZYDIS_CATEGORY_INTERRUPT:
+	case ZYDIS_CATEGORY_SEGOP:
+	case ZYDIS_CATEGORY_SYSRET:
+	case ZYDIS_CATEGORY_SYSTEM:
+	case ZYDIS_CATEGORY_VTX:
+		return true;
+	default:
+		break;
+	}
+	switch (in->mnemonic) {
+	case ZYDIS_MNEMONIC_SYSCALL:
+	case ZYDIS_MNEMONIC_ENTER:
+	case ZYDIS_MNEMONIC_XLAT:
+	case ZYDIS_MNEMONIC_HLT:
+	case ZYDIS_MNEMONIC_IRET:
+	case ZYDIS_MNEMONIC_IRETD:
+	case ZYDIS_MNEMONIC_IRETQ:
+		return true;
+	default:
+		return in->meta.branch_type == ZYDIS_BRANCH_TYPE_FAR ||
+		       in->attributes & (ZYDIS_ATTRIB_IS_PRIVILEGED | ZYDIS_ATTRIB_HAS_SEGMENT_FS |
+					 ZYDIS_ATTRIB_HAS_SEGMENT_GS);
+	}
+}
+
+/* Does it make its result from nothing, whatever its operands held? */
+static bool zeroes(const struct dins *x)
+{
+	return (x->in.mnemonic == ZYDIS_MNEMONIC_XOR || x->in.mnemonic == ZYDIS_MNEMONIC_SUB ||
+		x->in.mnemonic == ZYDIS_MNEMONIC_SBB) &&
+	       x->op[0].type == ZYDIS_OPERAND_TYPE_REGISTER && x->op[1].type == ZYDIS_OPERAND_TYPE_REGISTER &&
+	       x->op[0].reg.value == x->op[1].reg.value;
+}
+
+/* a register stored to the stack: its value is nobody's business */
+static bool saves(const struct dins *x)
+{
+	if (x->in.mnemonic == ZYDIS_MNEMONIC_PUSH)
+		return x->op[0].type == ZYDIS_OPERAND_TYPE_REGISTER;
+	return x->in.mnemonic == ZYDIS_MNEMONIC_MOV && x->op[0].type == ZYDIS_OPERAND_TYPE_MEMORY &&
+	       x->op[0].mem.base == ZYDIS_REGISTER_RSP && x->op[1].type == ZYDIS_OPERAND_TYPE_REGISTER;
+}
+
+static uint32_t bit(ZydisRegister r)
+{
+	int n = tv_gpr(r);
+
+	return n < 0 ? 0 : 1u << n;
+}
+
+/* What the instruction needs, and what has a value behind it. */
+static uint32_t needs(const struct dins *x, uint32_t *gives)
+{
+	const ZydisAccessedFlags *f = x->in.cpu_flags;
+	bool nothing = zeroes(x), saved = saves(x), nop = x->in.mnemonic == ZYDIS_MNEMONIC_NOP;
+	uint32_t n = f && f->tested ? FLAGS : 0;
+
+	*gives = f && (f->modified | f->set_0 | f->set_1) ? FLAGS : 0;
+	for (int k = 0; k < x->in.operand_count && !nop; k++) {
+		const ZydisDecodedOperand *o = &x->op[k];
+
+		if (o->type == ZYDIS_OPERAND_TYPE_MEMORY) {
+			n |= bit(o->mem.base) | bit(o->mem.index);
+		} else if (o->type == ZYDIS_OPERAND_TYPE_REGISTER) {
+			if ((o->actions & ZYDIS_OPERAND_ACTION_MASK_READ) && !nothing && !saved)
+				n |= bit(o->reg.value);
+			if (o->actions & ZYDIS_OPERAND_ACTION_MASK_WRITE)
+				*gives |= bit(o->reg.value);
+		}
+	}
+	return n;
+}
+
+static bool go(struct bare *b, uint32_t v, uint32_t have)
+{
+	if (!VEC_PUSH(&b->work, (struct place){v, have}))
+		b->d->nomem = true;
+	return true;
+}
+
+/* The instruction at v, its head in h: true if it may be one; where it goes on is in the work list */
+static bool one(struct bare *b, uint32_t v, const struct head *h, const uint8_t *p, uint32_t have)
+{
+	uint32_t next = v + h->len, gives;
+	struct dins x;
+	int32_t rel;
+
+	if (!ZYAN_SUCCESS(ZydisDecoderDecodeFull(&b->d->full, p, h->len, &x.in, x.op)) || odd(&x.in))
+		return false;
+	if (needs(&x, &gives) & ~have)
+		return false;
+	have |= gives;
+	switch (h->kind) {
+	case K_RET:
+	case K_IJMP:
+		return true;
+	case K_HALT:
+		return x.in.mnemonic == ZYDIS_MNEMONIC_UD2;
+	case K_JMP8:
+		return go(b, next + (int8_t)p[h->len - 1], have);
+	case K_JCC8:
+		return go(b, next + (int8_t)p[h->len - 1], have) && go(b, next, have);
+	case K_JMP32:
+	case K_JCC32:
+		memcpy(&rel, p + h->len - 4, 4);
+		return go(b, next + rel, have) && (h->kind == K_JMP32 || go(b, next, have));
+	case K_CALL: /* hand-written code knows what its own functions leave alone, and gives them what it likes */
+		memcpy(&rel, p + h->len - 4, 4);
+		return go(b, next + rel, ALL) && go(b, next, have | RESULTS);
+	case K_ICALL:
+		return go(b, next, have | RESULTS);
+	}
+	return go(b, next, have);
+}
+
+static bool on_data(const struct disc *d, uint32_t v, unsigned len)
+{
+	for (unsigned i = 0; i < len; i++)
+		if (d->st[v + i - d->lo] & ST_DATA || (i && IL_START(d->il[v + i - d->lo])))
+			return true;
+	return false;
+}
+
+/* false: what is reached from the work list is no function's */
+static bool all(struct bare *b)
+{
+	struct disc *d = b->d;
+
+	while (b->work.n && !d->nomem) {
+		struct place w = b->work.v[--b->work.n];
+		struct head h;
+		const uint8_t *p;
+
+		if (!disc_in(d, w.v) || d->il[w.v - d->lo] == IL_IN)
+			return false;
+		if (b->seen[w.v - d->lo] || IL_START(d->il[w.v - d->lo]))
+			continue;
+		p = elf_at(d->m, w.v, 1);
+		if (!p || b->trail.n == LONGEST ||
+		    !disc_head(d->memo, &d->fast, p, d->m->text_hi - w.v, &h) || !elf_at(d->m, w.v, h.len) ||
+		    h.kind < 0 || on_data(d, w.v, h.len))
+			return false;
+		b->seen[w.v - d->lo] = 1;
+		if (!VEC_PUSH(&b->trail, w.v))
+			d->nomem = true;
+		if (!one(b, w.v, &h, p, w.have))
+			return false;
+	}
+	return true;
+}
+
+static bool is_code(struct bare *b, uint32_t v, uint32_t have)
+{
+	bool ok;
+
+	b->work.n = b->trail.n = 0;
+	go(b, v, have);
+	ok = all(b) && (b->trail.n >= SHORTEST || have == ALL);
+	for (uint32_t i = 0; !ok && i < b->trail.n; i++)
+		b->seen[b->trail.v[i] - b->d->lo] = 0;
+	return ok;
+}
+
+static bool start(struct bare *b, struct disc *d)
+{
+	*b = (struct bare){.d = d, .seen = calloc(d->size + 16ull, 1)};
+	if (!b->seen)
+		d->nomem = true;
+	return b->seen != NULL;
+}
+
+static void end(struct bare *b)
+{
+	free(b->seen);
+	free(b->trail.v);
+	free(b->work.v);
+}
+
+/* Could a jump go to v, in a gap? */
+bool disc_bare_label(struct disc *d, uint32_t v)
+{
+	struct bare b;
+	bool ok = start(&b, d) && is_code(&b, v, ALL);
+
+	end(&b);
+	return ok;
+}
+
+static bool begins(const struct disc *d, const struct piece *p, uint32_t v)
+{
+	uint32_t last = v;
+
+	if (v % ALIGN == 0 || v == p->start)
+		return true;
+	while (--last > p->start && d->il[last - d->lo] == IL_IN)
+		;
+	return IL_START(d->il[last - d->lo]) && last + IL_LEN(d->il[last - d->lo]) == v &&
+	       !disc_falls(d, last);
+}
+
+/* Adds those that are named by now to the walk's work. False: there was none */
+bool disc_bare(struct disc *d)
+{
+	struct bare b;
+	bool any = false;
+
+	start(&b, d);
+	for (uint32_t i = 0, n; i < d->lea.n && !d->nomem; i += n) {
+		uint32_t v = d->lea.v[i].to, p = disc_piece(d, v);
+		bool read = false;
+
+		for (n = 0; i + n < d->lea.n && d->lea.v[i + n].to == v; n++)
+			read |= disc_in(d, d->lea.v[i + n].from) &&
+				disc_read_through(d, d->lea.v[i + n].from, v);
+		if (read || d->il[v - d->lo] || p == AN_NONE || d->piece.v[p].kind != PC_GAP ||
+		    !begins(d, &d->piece.v[p], v) || !is_code(&b, v, ARGS | RSP))
+			continue;
+		disc_push(d, v, ST_ENTRY | ST_TAKEN);
+		any = true;
+	}
+	end(&b);
+	return any && !d->nomem;
+}
