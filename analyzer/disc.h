@@ -99,6 +99,7 @@ struct disc {
 	VEC(struct edge) cross; /* direct jumps between pieces, or within a gap */
 	VEC(struct edge) fall; /* fall-through from one piece into another */
 	VEC(struct edge) lea; /* code that computes an address in text: from the insn to the address */
+	uint32_t sorted; /* entries of lea when it was sorted last */
 	VEC(struct edge) fn; /* the same, to the start of a function */
 	VEC(struct ijmp) ijmp; /* ascending vaddr after disc_sort_ijmps */
 	VEC(struct disc_name) cls; /* functions and GOT slots whose names matter, ascending vaddr */

@@ -113,8 +113,9 @@ static void solve_tables(struct disc *d, bool scan)
 	for (int round = 0; round < ROUNDS_MAX && more && !d->nomem; round++) {
 		if (d->ijmp.n)
 			qsort(d->ijmp.v, d->ijmp.n, sizeof(*d->ijmp.v), cmp_ijmp);
-		if (d->lea.n)
+		if (d->lea.n != d->sorted)
 			qsort(d->lea.v, d->lea.n, sizeof(*d->lea.v), cmp_lea);
+		d->sorted = d->lea.n;
 		disc_join(d);
 		more = solve_all(d, scan);
 		if (more)

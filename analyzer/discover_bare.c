@@ -253,6 +253,15 @@ static bool begins(const struct disc *d, const struct piece *p, uint32_t v)
 	       !disc_falls(d, last);
 }
 
+/* Does code read through one of these n, which all name the same address? */
+static bool is_read(const struct disc *d, const struct edge *e, uint32_t n)
+{
+	for (uint32_t k = 0; k < n; k++)
+		if (disc_in(d, e[k].from) && disc_read_through(d, e[k].from, e[k].to))
+			return true;
+	return false;
+}
+
 /* Adds those that are named by now to the walk's work. False: there was none */
 bool disc_bare(struct disc *d)
 {
@@ -262,13 +271,12 @@ bool disc_bare(struct disc *d)
 	start(&b, d);
 	for (uint32_t i = 0, n; i < d->lea.n && !d->nomem; i += n) {
 		uint32_t v = d->lea.v[i].to, p = disc_piece(d, v);
-		bool read = false;
 
-		for (n = 0; i + n < d->lea.n && d->lea.v[i + n].to == v; n++)
-			read |= disc_in(d, d->lea.v[i + n].from) &&
-				disc_read_through(d, d->lea.v[i + n].from, v);
-		if (read || d->il[v - d->lo] || p == AN_NONE || d->piece.v[p].kind != PC_GAP ||
-		    !begins(d, &d->piece.v[p], v) || !is_code(&b, v, ARGS | RSP))
+		for (n = 1; i + n < d->lea.n && d->lea.v[i + n].to == v; n++)
+			;
+		if (d->il[v - d->lo] || p == AN_NONE || d->piece.v[p].kind != PC_GAP ||
+		    !begins(d, &d->piece.v[p], v) || is_read(d, &d->lea.v[i], n) ||
+		    !is_code(&b, v, ARGS | RSP))
 			continue;
 		disc_push(d, v, ST_ENTRY | ST_TAKEN);
 		any = true;

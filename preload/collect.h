@@ -18,6 +18,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/uio.h>
 #include "ring.h"
 
 struct collect {
@@ -95,6 +96,7 @@ struct pack {
 
 /* collect_chunk.c: 0 or errno */
 int write_at(int fd, const void *p, size_t n, uint64_t at);
+int writev_at(int fd, struct iovec *v, int n, uint64_t at); /* all of it; v is used up */
 int pack_init(struct pack *k);
 /* table: as for lz_pack */
 void chunk_pack(const struct collect *c, struct pack *k, uint16_t *table, const void *p, uint64_t n);

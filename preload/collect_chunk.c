@@ -33,10 +33,10 @@ int pack_init(struct pack *k)
 	return k->buf ? 0 : ENOMEM;
 }
 
-int write_at(int fd, const void *p, size_t n, uint64_t at)
+int writev_at(int fd, struct iovec *v, int n, uint64_t at)
 {
 	while (n) {
-		ssize_t r = pwrite(fd, p, n, (off_t)at);
+		ssize_t r = pwritev(fd, v, n, (off_t)at);
 
 		if (r < 0 && errno == EINTR)
 			continue;
@@ -44,11 +44,22 @@ int write_at(int fd, const void *p, size_t n, uint64_t at)
 			return errno;
 		if (r == 0)
 			return EIO;
-		p = (const char *)p + r;
-		n -= r;
-		at += r;
+		at += (uint64_t)r;
+		for (; n && (size_t)r >= v->iov_len; n--)
+			r -= (ssize_t)v++->iov_len;
+		if (n) {
+			v->iov_base = (char *)v->iov_base + r;
+			v->iov_len -= (size_t)r;
+		}
 	}
 	return 0;
+}
+
+int write_at(int fd, const void *p, size_t n, uint64_t at)
+{
+	struct iovec v = {(void *)p, n};
+
+	return n ? writev_at(fd, &v, 1, at) : 0;
 }
 
 void chunk_pack(const struct collect *c, struct pack *k, uint16_t *table, const void *p, uint64_t n)
@@ -127,20 +138,12 @@ static int put_stream(const struct collect *c, const struct run_chunk *h, const 
 /* the record at *at of fd */
 static int put_record(int fd, const struct run_chunk *h, const struct pack *k, uint64_t *at)
 {
-	const struct iovec v[2] = {{(void *)h, sizeof(*h)}, {(void *)k->data, k->size}};
-	size_t done = 0;
-	ssize_t r;
+	struct iovec v[2] = {{(void *)h, sizeof(*h)}, {(void *)k->data, k->size}};
 	int err;
 
 	if (fd < 0)
 		return errno;
-	r = pwritev(fd, v, 2, (off_t)*at); /* all of it, mostly */
-	if (r > 0)
-		done = (size_t)r;
-	err = done >= sizeof(*h) ? 0 : write_at(fd, (const char *)h + done, sizeof(*h) - done, *at + done);
-	done = done > sizeof(*h) ? done - sizeof(*h) : 0;
-	if (!err)
-		err = write_at(fd, (const char *)k->data + done, k->size - done, *at + sizeof(*h) + done);
+	err = writev_at(fd, v, 2, *at);
 	if (err)
 		(void)!ftruncate(fd, (off_t)*at); /* err says what went wrong first */
 	if (!err)

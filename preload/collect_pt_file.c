@@ -48,29 +48,17 @@ int pt_file_open(struct pt_file *f, int dir, uint32_t tid, int codec)
 /* all of it or nothing */
 static int append(struct pt_file *f, struct iovec *v, int n)
 {
-	uint64_t at = f->at;
+	uint64_t end = f->at;
 
-	while (n && !f->error) {
-		ssize_t r = pwritev(f->fd, v, n, (off_t)at);
-
-		if (r < 0 && errno == EINTR)
-			continue;
-		if (r <= 0) {
-			f->error = r < 0 ? errno : EIO;
-			if (ftruncate(f->fd, (off_t)f->at))
-				f->error = errno;
-			break;
-		}
-		at += (uint64_t)r;
-		for (; n && (size_t)r >= v->iov_len; n--)
-			r -= (ssize_t)v++->iov_len;
-		if (n) {
-			v->iov_base = (char *)v->iov_base + r;
-			v->iov_len -= (size_t)r;
-		}
-	}
+	if (f->error)
+		return -1;
+	for (int i = 0; i < n; i++)
+		end += v[i].iov_len;
+	f->error = writev_at(f->fd, v, n, f->at);
 	if (!f->error)
-		f->at = at;
+		f->at = end;
+	else if (ftruncate(f->fd, (off_t)f->at))
+		f->error = errno;
 	return f->error ? -1 : 0;
 }
 

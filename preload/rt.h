@@ -352,6 +352,7 @@ struct rt_spot {
 	bool keeps; /* MAP_G_KEEPS: only for who was called by traced code */
 };
 bool rt_xlat_to(const struct rt_module *m, uint32_t vaddr, struct rt_spot *s);
+uint32_t rt_patch_len(const struct map_patch *p); /* rt_apply.c: bytes of the original text */
 bool rt_xlat_patched(const struct rt_module *m, uint32_t vaddr);
 
 /* rt_sigframe.c: handlers within the trace */

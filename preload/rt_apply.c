@@ -40,7 +40,7 @@ static const struct map_seg *text_at(const struct rt_module *m, uint32_t vaddr, 
 	return NULL;
 }
 
-static uint32_t patch_len(const struct map_patch *p)
+uint32_t rt_patch_len(const struct map_patch *p)
 {
 	switch (MAP_PATCH_KIND(p->kind)) {
 	case MAP_PATCH_NEAR:
@@ -66,7 +66,7 @@ static bool patches_ok(const struct rt_module *m)
 	const struct map_seg *s = NULL;
 
 	for (uint64_t i = 0; i < m->npatch; i++) {
-		uint32_t len = patch_len(&p[i]);
+		uint32_t len = rt_patch_len(&p[i]);
 
 		s = text_at(m, p[i].vaddr, s);
 		if (!len || !s || p[i].vaddr - s->vaddr + (uint64_t)len > s->filesz)
@@ -147,7 +147,7 @@ static uint32_t span_next(const struct rt_module *m, struct span *s, uint32_t st
 
 	for (; s->i < m->npatch; s->i++, s->done = 0) {
 		const struct map_patch *p = &m->patch[s->i];
-		uint32_t from = p->vaddr + s->done, to = p->vaddr + patch_len(p);
+		uint32_t from = p->vaddr + s->done, to = p->vaddr + rt_patch_len(p);
 
 		if (from < start || to > limit || (from > end && from - end >= far))
 			break;
@@ -167,7 +167,7 @@ static void put_span(const struct rt_module *m, struct span a, struct span b, ui
 {
 	for (uint64_t i = a.i; i < b.i || (i == b.i && b.done); i++) {
 		const struct map_patch *p = &m->patch[i];
-		uint32_t from = p->vaddr < start ? start : p->vaddr, to = p->vaddr + patch_len(p);
+		uint32_t from = p->vaddr < start ? start : p->vaddr, to = p->vaddr + rt_patch_len(p);
 
 		if (p->kind == MAP_PATCH_INT3)
 			fill(m->window + (from - start), (to < end ? to : end) - from);

@@ -59,7 +59,6 @@ static const struct map_patch *patch_at(const struct rt_module *m, uint64_t vadd
 /* a patch covers this byte of the original text: it is not what the program knows */
 bool rt_xlat_patched(const struct rt_module *m, uint32_t vaddr)
 {
-	static const uint8_t size[] = {[MAP_PATCH_JMP] = 5, [MAP_PATCH_JMP8] = 2, [MAP_PATCH_CALL] = 4};
 	uint64_t lo = 0, n, hi;
 	const struct map_patch *p = rt_map_sect(m->map, MAP_PATCHES, &n, sizeof(*p));
 
@@ -73,9 +72,7 @@ bool rt_xlat_patched(const struct rt_module *m, uint32_t vaddr)
 	}
 	if (!lo--)
 		return false;
-	if (MAP_PATCH_KIND(p[lo].kind) == MAP_PATCH_NEAR)
-		return vaddr - p[lo].vaddr < MAP_NEAR_BYTES(p[lo].kind);
-	return vaddr - p[lo].vaddr < (p[lo].kind == MAP_PATCH_INT3 ? p[lo].arg : size[p[lo].kind]);
+	return vaddr - p[lo].vaddr < rt_patch_len(&p[lo]);
 }
 
 /* an address in the original text: where its jumps lead in the copy, or itself */
