@@ -94,9 +94,11 @@ struct pack {
 	uint64_t xxh3;
 };
 
-/* collect_chunk.c: 0 or errno */
+/* collect_write.c: 0 or errno */
 int write_at(int fd, const void *p, size_t n, uint64_t at);
 int writev_at(int fd, struct iovec *v, int n, uint64_t at); /* all of it; v is used up */
+
+/* collect_chunk.c: 0 or errno */
 int pack_init(struct pack *k);
 /* table: as for lz_pack */
 void chunk_pack(const struct collect *c, struct pack *k, uint16_t *table, const void *p, uint64_t n);

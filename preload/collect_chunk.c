@@ -18,7 +18,6 @@
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <sys/uio.h>
 #include <unistd.h>
 #include <xxhash.h>
 #include <zstd.h>
@@ -31,35 +30,6 @@ int pack_init(struct pack *k)
 	k->cap = z > l ? z : l;
 	k->buf = malloc(k->cap); /* used from the front: what is never written takes no memory */
 	return k->buf ? 0 : ENOMEM;
-}
-
-int writev_at(int fd, struct iovec *v, int n, uint64_t at)
-{
-	while (n) {
-		ssize_t r = pwritev(fd, v, n, (off_t)at);
-
-		if (r < 0 && errno == EINTR)
-			continue;
-		if (r < 0)
-			return errno;
-		if (r == 0)
-			return EIO;
-		at += (uint64_t)r;
-		for (; n && (size_t)r >= v->iov_len; n--)
-			r -= (ssize_t)v++->iov_len;
-		if (n) {
-			v->iov_base = (char *)v->iov_base + r;
-			v->iov_len -= (size_t)r;
-		}
-	}
-	return 0;
-}
-
-int write_at(int fd, const void *p, size_t n, uint64_t at)
-{
-	struct iovec v = {(void *)p, n};
-
-	return n ? writev_at(fd, &v, 1, at) : 0;
 }
 
 void chunk_pack(const struct collect *c, struct pack *k, uint16_t *table, const void *p, uint64_t n)

@@ -67,7 +67,7 @@ $(B)/test/unit_fill: test/unit_fill.c $(B)/obj/preload/collect_fill.o
 	$(CC) $(filter-out -MMD -MP,$(CFLAGS_ALL)) -Ipreload $(LDFLAGS) -o $@ $^
 check-programs: $(B)/test/unit_lz $(B)/test/unit_fill
 # and how it takes Intel PT packets from buffers made up
-$(B)/test/unit_pt_collect: test/unit_pt_collect.c $(patsubst %,$(B)/obj/preload/collect_%.o,lz pt_file pt_open pt_pmu pt_read pt_why)
+$(B)/test/unit_pt_collect: test/unit_pt_collect.c $(patsubst %,$(B)/obj/preload/collect_%.o,lz pt_file pt_open pt_pmu pt_read pt_why write)
 	@mkdir -p $(@D)
 	$(CC) $(filter-out -MMD -MP,$(CFLAGS_ALL)) -Ipreload $(LDFLAGS) -o $@ $^ -lxxhash -lzstd -llz4
 check-programs: $(B)/test/unit_pt_collect
