@@ -20,6 +20,7 @@ const char *stop_name(uint64_t stop)
 		[RUN_STOP_UNSUPPORTED] = "the program did something tracing does not support",
 		[RUN_STOP_GS] = "the program uses the gs base itself",
 		[RUN_STOP_UNEXPECTED] = "code was entered where the map has no entry",
+		[RUN_STOP_ROOM] = "more processes than can be traced at a time",
 	};
 
 	return stop < NELEM(name) ? name[stop] : "an unknown reason";

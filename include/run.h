@@ -157,13 +157,14 @@ enum run_stop {
 	RUN_STOP_COLLECTOR,
 	RUN_STOP_UNSUPPORTED,
 	RUN_STOP_GS,
-	RUN_STOP_UNEXPECTED /* an int3 of ours was entered */
+	RUN_STOP_UNEXPECTED, /* an int3 of ours was entered */
+	RUN_STOP_ROOM /* more processes, threads than the ring has room for */
 };
 /* their names in run.json and proc.json, "stop_reason" */
 #define RUN_STOP_NAMES                                                                                       \
 	{                                                                                                    \
 		"none", "thread", "fork-child", "signal", "space", "collector", "unsupported", "gs",         \
-			"unexpected"                                                                         \
+			"unexpected", "room"                                                                 \
 	}
 
 /* ---- stream: chunks on disk ----------------------------------------------------------- */

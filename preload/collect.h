@@ -173,6 +173,7 @@ uint32_t ns_thread(const struct cproc *p,
 /* collect_watch.c */
 enum fate { FATE_ALIVE, FATE_GONE, FATE_EXECED };
 void watch_open(struct cproc *p);
+bool watch_gone(const struct cproc *p);
 enum fate watch(struct collect *c, struct cproc *p);
 /* does it map the ring? if_hidden: the answer when its maps may not be read, so that one goes on until it dies */
 bool watch_ring(const struct collect *c, uint32_t pid, bool if_hidden);

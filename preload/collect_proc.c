@@ -28,6 +28,7 @@
 #define HASH 4096
 
 static struct cproc *live, *all;
+static struct cproc *stopped; /* over, as their traces are, and going on */
 static struct cproc *entry[RING_PROCS]; /* whose ring_proc it is */
 static struct cthread *thread[HASH];
 
@@ -307,14 +308,14 @@ static void left(struct collect *c, struct cproc *p, uint32_t slot, uint32_t chu
 	struct ring_head *h = c->ring;
 	const struct ring_thread *th = ring_thread(h, slot);
 	uint32_t start = ring_desc(h, chunk)->start;
-	bool stopped = p->state == RING_STOP && th->uid == p->p->stop_uid, whole = stopped || th->calling;
+	bool here = p->state == RING_STOP && th->uid == p->p->stop_uid, whole = here || th->calling;
 	uint64_t rec = __atomic_load_n(&th->rec, __ATOMIC_ACQUIRE);
 	uint64_t lp = rec ? rec : __atomic_load_n(&ring_tcb(h, slot)->lp, __ATOMIC_ACQUIRE);
 	uint64_t n = lp - (h->base + ring_chunk_off(h->nthreads, h->nchunks, chunk)) - start;
 
 	if (n > RING_BYTES - start)
 		n = 0;
-	if (stopped && p->p->extra <= RUN_CHUNK_SLACK)
+	if (here && p->p->extra <= RUN_CHUNK_SLACK)
 		n += p->p->extra;
 	else if (!whole && !rec && p->state != RING_STOP) /* it does not run any more */
 		n = fill_end(c, chunk, start + (uint32_t)n, th->copied) - start;
@@ -322,6 +323,39 @@ static void left(struct collect *c, struct cproc *p, uint32_t slot, uint32_t chu
 	work_left(c, chunk, n, whole ? 1 : 2);
 	if (p->state != RING_STOP)
 		fill_again(c, chunk, start, start + (uint32_t)n);
+}
+
+static bool of_process(struct collect *c, uint32_t slot, uint32_t index)
+{
+	const struct ring_thread *th = ring_thread(c->ring, slot);
+
+	return th->life != RING_THREAD_FREE && th->proc == index;
+}
+
+/* The chunk of a thread that does not run any more, or RING_NONE: killed when it had handed it over, that may be another
+ * thread's by now */
+static uint32_t own_chunk(struct collect *c, uint32_t slot)
+{
+	const struct ring_thread *th = ring_thread(c->ring, slot);
+	uint32_t chunk = __atomic_load_n(&th->chunk, __ATOMIC_ACQUIRE);
+	bool own = chunk < c->ring->nchunks && ring_desc(c->ring, chunk)->uid == th->uid &&
+		   ring_desc(c->ring, chunk)->kind != RING_NOBODY;
+
+	return own ? chunk : RING_NONE;
+}
+
+static void free_slot(struct collect *c, uint32_t slot, uint32_t chunk)
+{
+	struct ring_thread *th = ring_thread(c->ring, slot);
+
+	if (chunk != RING_NONE) {
+		ring_desc(c->ring, chunk)->kind = RING_NOBODY;
+		ring_push_free(c->ring, chunk);
+	}
+	th->chunk = RING_NONE;
+	if (th->life != RING_THREAD_ENDED)
+		__atomic_sub_fetch(&c->ring->live, 1, __ATOMIC_RELAXED);
+	__atomic_store_n(&th->life, RING_THREAD_FREE, __ATOMIC_RELEASE);
 }
 
 /* What threads of p left. Those of a process that is about
@@ -333,31 +367,19 @@ static void salvage(struct collect *c, struct cproc *p, bool alive)
 	uint32_t index = index_of(c, p->p);
 
 	for (uint32_t i = 0; i < __atomic_load_n(&h->nslots, __ATOMIC_ACQUIRE); i++) {
-		struct ring_thread *th = ring_thread(h, i);
-		uint32_t chunk = __atomic_load_n(&th->chunk, __ATOMIC_ACQUIRE);
-		bool own;
+		uint32_t chunk;
 
-		if (th->life == RING_THREAD_FREE || th->proc != index)
+		if (!of_process(c, i, index))
 			continue;
-		/* killed when it had handed its chunk over: that may be another thread's by now */
-		own = chunk < h->nchunks && ring_desc(h, chunk)->uid == th->uid &&
-		      ring_desc(h, chunk)->kind != RING_NOBODY;
-		if (own)
+		chunk = own_chunk(c, i);
+		if (chunk != RING_NONE)
 			left(c, p, i, chunk);
 		if (p->state == RING_STOP)
 			continue; /* it goes on, and needs them */
-		if (alive && p->state == RING_EXIT) {
-			th->proc = RING_NONE;
-			continue;
-		}
-		if (own) {
-			ring_desc(h, chunk)->kind = RING_NOBODY;
-			ring_push_free(h, chunk);
-		}
-		th->chunk = RING_NONE;
-		if (th->life != RING_THREAD_ENDED)
-			__atomic_sub_fetch(&h->live, 1, __ATOMIC_RELAXED);
-		__atomic_store_n(&th->life, RING_THREAD_FREE, __ATOMIC_RELEASE);
+		if (alive && p->state == RING_EXIT)
+			ring_thread(h, i)->proc = RING_NONE;
+		else
+			free_slot(c, i, chunk);
 	}
 }
 
@@ -391,6 +413,14 @@ static void ends(struct collect *c, struct cproc *p, enum fate fate)
 		let_go(p);
 }
 
+static void free_entry(struct cproc *p)
+{
+	if (p->pid_fd >= 0)
+		close(p->pid_fd);
+	__atomic_store_n(&p->p->state, RING_FREE, __ATOMIC_RELEASE);
+	p->p = NULL;
+}
+
 static void over(struct collect *c, struct cproc *p)
 {
 	struct cproc **at = &live;
@@ -403,21 +433,46 @@ static void over(struct collect *c, struct cproc *p)
 		watch_exit(p, 2000); /* it is about to go: take its registry entry along */
 	if (p->dir_fd >= 0)
 		close(p->dir_fd); /* and with it the lock */
-	if (p->pid_fd >= 0)
-		close(p->pid_fd);
 	while (*at != p)
 		at = &(*at)->next;
 	*at = p->next;
 	entry[index_of(c, p->p)] = NULL;
-	if (p->state != RING_STOP)
-		__atomic_store_n(&p->p->state, RING_FREE, __ATOMIC_RELEASE);
-	p->p = NULL;
+	if (p->state == RING_STOP) {
+		p->next = stopped;
+		stopped = p;
+		return;
+	}
+	free_entry(p);
+}
+
+/* What processes whose trace had stopped have kept in the ring, after their end */
+static void bury(struct collect *c)
+{
+	static time_t last;
+	time_t now = time(NULL);
+
+	if (now == last)
+		return;
+	last = now;
+	for (struct cproc **at = &stopped, *p; (p = *at);) {
+		if (!watch_gone(p)) {
+			at = &p->next;
+			continue;
+		}
+		*at = p->next;
+		for (uint32_t i = 0; i < __atomic_load_n(&c->ring->nslots, __ATOMIC_ACQUIRE); i++)
+			if (of_process(c, i, index_of(c, p->p)))
+				free_slot(c, i, own_chunk(c, i));
+		free_entry(p);
+	}
 }
 
 bool proc_look(struct collect *c, bool *soon)
 {
 	bool expected;
 
+	if (stopped)
+		bury(c);
 	if (appeared(c))
 		work_drain(c);
 	expected = births(c);

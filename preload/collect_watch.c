@@ -21,7 +21,7 @@ void watch_open(struct cproc *p)
 	p->pid_fd = p->host ? (int)syscall(SYS_pidfd_open, p->host, 0) : -1;
 }
 
-static bool gone(struct cproc *p)
+bool watch_gone(const struct cproc *p)
 {
 	struct pollfd f = {.fd = p->pid_fd, .events = POLLIN};
 
@@ -53,11 +53,11 @@ bool watch_ring(const struct collect *c, uint32_t pid, bool if_hidden)
 
 enum fate watch(struct collect *c, struct cproc *p)
 {
-	if (gone(p))
+	if (watch_gone(p))
 		return FATE_GONE;
 	if (__atomic_load_n(&p->p->state, __ATOMIC_ACQUIRE) == RING_EXEC && !watch_ring(c, p->host, true) &&
 	    __atomic_load_n(&p->p->state, __ATOMIC_ACQUIRE) == RING_EXEC)
-		return gone(p) ? FATE_GONE : FATE_EXECED;
+		return watch_gone(p) ? FATE_GONE : FATE_EXECED;
 	return FATE_ALIVE;
 }
 

@@ -147,6 +147,7 @@ static int do_munmap(struct rt_tcb *t)
 static int do_exit(struct rt_tcb *t)
 {
 	struct ring_proc *p = rt_proc(t);
+	bool stopped = __atomic_load_n(&p->state, __ATOMIC_RELAXED) == RING_STOP;
 	uint32_t left;
 
 	if (rt.how != RT_RECORD)
@@ -154,7 +155,7 @@ static int do_exit(struct rt_tcb *t)
 	left = rt_thread_end(t);
 	if (t->sv.nr != __NR_exit_group && left)
 		return RT_DO_EXIT;
-	if (__atomic_load_n(&p->state, __ATOMIC_RELAXED) != RING_STOP) {
+	if (!stopped) {
 		p->exit_code = (uint32_t)t->sv.gpr[RDI];
 		__atomic_store_n(&p->state, RING_EXIT, __ATOMIC_RELEASE);
 	}
@@ -166,6 +167,8 @@ static int do_exit(struct rt_tcb *t)
 		rt_ring_kick();
 	else
 		rt_ring_wait_done(p);
+	if (!left && rt_ring_dead()) /* nobody else does */
+		__atomic_store_n(&p->state, RING_FREE, __ATOMIC_RELEASE);
 	return RT_DO_EXIT;
 }
 
@@ -230,6 +233,15 @@ static bool clone_how(const struct rt_tcb *t, struct clone_how *how)
 	return true;
 }
 
+/* Its parent goes on untraced, which the child is then, too. false: it cannot, others are in the copies */
+static bool leave_at_clone(struct rt_tcb *t, uint32_t reason)
+{
+	if (!rt_stop_here(t, reason))
+		return false;
+	rt_stop_leave(t, reason, t->t.target - 2);
+	return true;
+}
+
 static int do_clone(struct rt_tcb *t)
 {
 	struct clone_how as;
@@ -238,6 +250,9 @@ static int do_clone(struct rt_tcb *t)
 
 	if (!clone_how(t, &as))
 		return finish(t, call(t)); /* the kernel knows what to say */
+	/* nobody would free what its children leave */
+	if (rt_ring_dead() && leave_at_clone(t, RUN_STOP_COLLECTOR))
+		return RT_DO_LEAVE;
 	flags = as.flags;
 	if (!(flags & CLONE_VM))
 		how = RUN_START_FORK;
@@ -245,6 +260,8 @@ static int do_clone(struct rt_tcb *t)
 		how = flags & CLONE_VFORK ? RUN_START_VFORK : RUN_START_VM;
 	while (!(t->child = rt_thread_new(t, how)) && rt_room_comes())
 		rt_futex_wait(&rt.ring->freed, rt.ring->freed, 1);
+	if (!t->child && leave_at_clone(t, RUN_STOP_ROOM))
+		return RT_DO_LEAVE;
 	if (!t->child)
 		return finish(t, -EAGAIN); /* as when the kernel has no room for more */
 	if ((flags & CLONE_VM) && !(flags & CLONE_SIGHAND)) /* the kernel copies its table, too */

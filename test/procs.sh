@@ -14,7 +14,7 @@
 # `THREADS: N`: the trace has so many threads, of all its processes; `ACCESSES: N`: at least so many. `KILLED: yes`: a
 # signal ends one of its processes, and its threads are decoded as far as they got.
 #
-# Environment: BUILD (build); PROCS_JOBS=N runs N at a time; PROCS_KEEP=1 keeps the files of failed ones.
+# Environment: BUILD (build); PROCS_JOBS=N runs N at a time; PROCS_CF=auto verifies the default mode instead; PROCS_KEEP=1 keeps the files of failed ones.
 # Exit status: 0 all passed, 1 some failed, 2 something needed is missing.
 set -u
 . "$(dirname "$0")/jobs.sh"
@@ -107,11 +107,10 @@ one_env() {
 	for kind in verify plain; do
 		rm -rf "$d/run"
 		verify=
-		[ $kind = plain ] || verify="PTRACE_CF=soft PTRACE_VERIFY=1"
+		[ $kind = plain ] || verify="PTRACE_CF=${PROCS_CF:-soft} PTRACE_VERIFY=1"
 		# shellcheck disable=SC2086
 		run "$d/$kind" $extra $verify PTRACE_DIR="$d/run" LD_PRELOAD="$before${before:+:}$rt${after:+:}$after" "$1"
 		same $kind || return 1
-		count_threads "$1" || return 1
 		if [ $kind = verify ]; then
 			verdict "$1" || return 1
 			seen=$detail
@@ -121,6 +120,7 @@ one_env() {
 			[ $r -le 1 ] || { detail="ptrace-decode: status $r: $(tail -1 "$d/plain.dec")"; return 1; }
 			[ $r = 0 ] || stopped=${stopped:-$(tail -1 "$d/plain.dec")}
 		fi
+		count_threads "$1" || return 1 # now that the run is complete: to decode waits for that
 	done
 	set +f
 	detail=$seen

@@ -7,7 +7,8 @@
 # Runs opcost natively and traced in turn, three times each, and prints a Markdown table of the least of
 # each, in microseconds. A second table is how the speed of two threads compares with one's: traced
 # speed-up divided by native speed-up, of two loops and of real programs. On two processors the threads share them with
-# ptrace-collect, so what counts is how much is logged.
+# ptrace-collect, which one thread has a processor to itself for: that ratio is as much about how much is logged. The second one
+# is what there is with as many processors a thread in both runs: one thread and the collector on one, two and it on two.
 set -u
 build=$(realpath "${1:-build}") || exit 2
 prog=$build/workloads/opcost
@@ -15,9 +16,10 @@ work=$(mktemp -d) || exit 2
 trap 'rm -rf "$work"' EXIT
 cd "$work" || exit 2
 
+pin= # in front of a traced command: on one processor
 least() { sort -n | head -1; }
 traced() { # OPERATION COUNT
-	PTRACE_CF=${PTRACE_CF:-soft} PTRACE_DIR=$work/run LD_PRELOAD=$build/libptrace_rt.so "$prog" "$@"
+	$pin env PTRACE_CF="${PTRACE_CF:-soft}" PTRACE_DIR="$work/run" LD_PRELOAD="$build/libptrace_rt.so" "$prog" "$@"
 	while pgrep -f "ptrace-collect --run $work/run" >/dev/null; do sleep 0.05; done
 	rm -rf "$work"/run*
 }
@@ -38,11 +40,11 @@ for op in syscall:200000 signal:50000 thread:2000 spawn:500 fork:200; do
 	echo "$native $with" | awk -v op="${op%:*}" '{ printf "| %s | %.3f | %.3f | %.3f |\n", op, $1, $2, $2 - $1 }'
 done
 
-scale() { # NAME: native1, with1 are the times of one thread, native, with those of two
-	echo "$native1 $with1 $native $with" | awk -v name="$1" '{
-		printf "| %s | %.2f | %.2f | %.2f |\n", name, 2 * $1 / $3, 2 * $2 / $4, ($2 / $4) / ($1 / $3) }'
+scale() { # NAME: native1, with1, pinned1 are the times of one thread, native, with those of two
+	echo "$native1 $with1 $pinned1 $native $with" | awk -v name="$1" '{
+		printf "| %s | %.2f | %.2f | %.2f | %.2f | %.2f |\n", name, 2 * $1 / $4, 2 * $2 / $5, $2 / $5 / ($1 / $4),
+		       2 * $3 / $5, $3 / $5 / ($1 / $4) }'
 }
-one() { native1=$native with1=$with; }
 
 # the same of commands that share one work among their threads, by wall time
 wall() {
@@ -51,18 +53,22 @@ wall() {
 	echo $((($(date +%s%N) - t) / 1000))
 }
 wall_traced() {
-	PTRACE_CF=${PTRACE_CF:-soft} PTRACE_DIR=$work/run wall env LD_PRELOAD="$build/libptrace_rt.so" "$@"
+	PTRACE_CF=${PTRACE_CF:-soft} PTRACE_DIR=$work/run wall $pin env LD_PRELOAD="$build/libptrace_rt.so" "$@"
 	while pgrep -f "ptrace-collect --run $work/run" >/dev/null; do sleep 0.05; done
 	rm -rf "$work"/run*
 }
 shared() { # NAME PROGRAM ARGS...; %T in them: the number of threads
 	name=$1; shift
 	command -v "$1" >/dev/null || { echo "opcost.sh: $1 is not installed" >&2; return; }
-	for k in 1 2; do
-		one
+	for k in 1 pinned 2; do
+		pin=
+		case $k in
+		pinned) native1=$native with1=$with pin="taskset -c 0" k=1 ;;
+		2) pinned1=$with ;;
+		esac
 		: >n; : >t
 		for _ in 0 1 2 3; do # the first one makes maps
-			eval "wall $(echo "$*" | sed "s/%T/$k/g")" >>n
+			[ "$pin" ] || eval "wall $(echo "$*" | sed "s/%T/$k/g")" >>n
 			eval "wall_traced $(echo "$*" | sed "s/%T/$k/g")" >>t
 		done
 		native=$(least <n) with=$(least <t)
@@ -71,9 +77,12 @@ shared() { # NAME PROGRAM ARGS...; %T in them: the number of threads
 	scale "$name"
 }
 
-printf '\n| two threads | speed-up native | traced | ratio |\n|---|---|---|---|\n'
+printf '\n| two threads | speed-up native | traced | ratio | traced, from one processor to two | ratio |\n|---|---|---|---|---|---|\n'
 for loop in grid chase; do
-	pair $loop 20000; one
+	pair $loop 20000
+	native1=$native with1=$with pin="taskset -c 0"
+	pair $loop 20000
+	pinned1=$with pin=
 	pair ${loop}2 20000
 	scale "$loop"
 done

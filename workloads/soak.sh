@@ -4,7 +4,7 @@
 #
 #	workloads/soak.sh [BUILD]
 #
-# Each turn takes one of test/procs.sh's programs. It runs natively, verified and plain, as procs.sh does, or its
+# Each turn takes one of test/procs.sh's programs, in full or in the default mode. It runs natively, verified and plain, as procs.sh does, or its
 # collector is killed at a random moment, which it must not notice, or all of its processes are (SIGKILL). The run must
 # decode then, up to the last complete record of each thread, with every address right; the decoder must say that it is
 # not all, never that it lost its way.
@@ -28,7 +28,7 @@ random() { # N: 0 to N - 1, into $r. The generator of POSIX rand(3)
 # killed PROG MS: run it and kill it after so many ms; why is set on failure, "" otherwise
 killed() {
 	rm -rf "$d"; mkdir -p "$d"
-	PTRACE_CF=soft PTRACE_VERIFY=1 PTRACE_DIR=$d/run LD_PRELOAD=$build/libptrace_rt.so setsid "$1" \
+	PTRACE_CF=$cf PTRACE_VERIFY=1 PTRACE_DIR=$d/run LD_PRELOAD=$build/libptrace_rt.so setsid "$1" \
 		> "$d/out" 2> "$d/err" < /dev/null &
 	pid=$!
 	sleep "$(printf '0.%03d' "$2")"
@@ -59,7 +59,7 @@ orphaned() {
 	timeout -k 5 60 "$1" > "$d/native" 2> "$d/native.err" < /dev/null
 	want=$?
 	! grep -q SKIPPED "$d/native" || return
-	PTRACE_CF=soft PTRACE_VERIFY=1 PTRACE_DIR=$d/run LD_PRELOAD=$build/libptrace_rt.so timeout -k 5 120 "$1" \
+	PTRACE_CF=$cf PTRACE_VERIFY=1 PTRACE_DIR=$d/run LD_PRELOAD=$build/libptrace_rt.so timeout -k 5 120 "$1" \
 		> "$d/out" 2> "$d/err" < /dev/null &
 	pid=$!
 	sleep "$(printf '0.%03d' "$2")"
@@ -86,6 +86,8 @@ job() { # NUMBER
 		p=; eval "p=\${$k}"
 		random 4; how=$r
 		random 300; ms=$r
+		cf=soft
+		random 2; [ "$r" = 0 ] || cf=auto
 		turns=$((turns + 1))
 		if [ "$how" = 0 ]; then
 			kills=$((kills + 1))
@@ -96,12 +98,12 @@ job() { # NUMBER
 		else
 			mkdir "$d"
 			why=
-			BUILD=$build PROCS_WORK=$d PROCS_KEEP=1 test/procs.sh "$p" > "$d.log" 2>&1 || why=$(head -1 "$d.log")
+			BUILD=$build PROCS_CF=$cf PROCS_WORK=$d PROCS_KEEP=1 test/procs.sh "$p" > "$d.log" 2>&1 || why=$(head -1 "$d.log")
 			rm -f "$d.log"
 		fi
 		if [ -n "$why" ]; then
 			failed=$((failed + 1))
-			echo "FAIL $(basename "$p") $([ "$how" -gt 1 ] || echo "$([ "$how" = 0 ] || echo "collector ")killed after $ms ms"): $why (files: $d)"
+			echo "FAIL $(basename "$p") $cf $([ "$how" -gt 1 ] || echo "$([ "$how" = 0 ] || echo "collector ")killed after $ms ms"): $why (files: $d)"
 		else
 			rm -rf "$d"
 		fi
