@@ -102,12 +102,15 @@ static int do_mmap(struct rt_tcb *t)
 	const uint64_t *g = t->sv.gpr;
 	long r;
 
-	if (high(g[RDI]))
-		return stop_before(t, RUN_STOP_UNSUPPORTED);
-
 	if ((g[R10] & MAP_FIXED) && !(g[R10] & MAP_FIXED_NOREPLACE) && t->vm && rt_mod_text(g[RDI], g[RSI]))
 		return stop_before(t, RUN_STOP_UNSUPPORTED);
 	r = call(t);
+	/* Where such an address was only a hint (pypy's is no address at all) the kernel chooses one. There is nothing of ours up
+	 * there, so nothing was replaced. */
+	if (!rt_err(r) && high(r)) {
+		rt_sc(__NR_munmap, r, g[RSI]);
+		return stop_before(t, RUN_STOP_UNSUPPORTED);
+	}
 	if (!rt_err(r) && !t->vm) {
 		if (g[R10] & MAP_FIXED)
 			unmapped(t, r, g[RSI]);

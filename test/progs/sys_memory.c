@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // BREAKS: mappings that come, move and change under pointers: brk, mremap, MAP_FIXED over live memory, mprotect
-// round trips, madvise that zeroes, shared memory between a parent and a child.
+// round trips, madvise that zeroes, hints that are no addresses, shared memory between a parent and a child.
 // BUILD: cc -O2
 #define _GNU_SOURCE
 #include <sys/mman.h>
@@ -63,6 +63,11 @@ int main(void)
 	CHECK(waitpid(pid, NULL, 0) == pid);
 	s = s * 3 + fold(sh, 64) + fold(b, 64); /* the child's, and ours */
 	CHECK(!munmap(b, 1 << 20));
+	/* no address, so only the flag says where: on every machine below 2^47 */
+	a = mmap((void *)-0x4fff0000l, 4096, PROT, ANON | MAP_32BIT, -1, 0);
+	CHECK(a != MAP_FAILED);
+	fill(a, 64, 6);
+	s = s * 3 + fold(a, 64);
 	printf("sys_memory %x\n", s);
 	return 0;
 }
