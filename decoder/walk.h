@@ -78,7 +78,8 @@ enum {
 	FR_OPAQUE = 1, /* the caller is opaque code: returning leads to a mark */
 	FR_RMARK = 2, /* the return site begins with a SEM_RMARK */
 	FR_RESYNC = 4, /* the return site writes a RESYNC mark */
-	FR_DEAD = 8
+	FR_DEAD = 8,
+	FR_BELOW = 16 /* with FR_OPAQUE: all but slot and flags is of the call below, walker.below */
 };
 #define NSAVED 6
 struct frame {
@@ -87,6 +88,7 @@ struct frame {
 	struct inst *m;
 	uint64_t saved[NSAVED]; /* rbx, rbp, r12-r15 as the caller had them */
 	uint32_t flags, check;
+	uint64_t below; /* of FR_BELOW: that call's slot */
 };
 #define MAX_FRAMES (4u << 20)
 
@@ -146,6 +148,8 @@ struct walker {
 	uint32_t nframe, capframe;
 	struct frame *limbo; /* frames that were jumped over, a hash by slot */
 	uint32_t nlimbo, limbocap;
+	struct frame
+		below; /* walk_mark.c: the call that untraced code may yet come back from; slot 0: none */
 	uint64_t start_top; /* highest slot of the frames at the start */
 
 	uint64_t expect; /* mirrors tcb.expect */
@@ -270,7 +274,7 @@ void mod_free(struct walker *w);
 /* walk_frame.c */
 int frame_room(struct walker *w); /* for one more at frame[nframe] */
 int frame_push(struct walker *w, struct inst *m, uint32_t op, uint32_t flags, uint32_t check);
-void frame_push_opaque(struct walker *w, uint64_t slot);
+void frame_push_opaque(struct walker *w, uint64_t slot, const struct frame *below);
 void frame_drop(struct walker *w, uint64_t rsp); /* those whose slot is below rsp */
 void frame_cut(struct walker *w, uint32_t n); /* all but the first n */
 void frame_limbo(struct walker *w, const struct frame *f); /* taken off without a return */

@@ -46,7 +46,7 @@ int frame_push(struct walker *w, struct inst *m, uint32_t op, uint32_t flags, ui
 	return 0;
 }
 
-void frame_push_opaque(struct walker *w, uint64_t slot)
+void frame_push_opaque(struct walker *w, uint64_t slot, const struct frame *below)
 {
 	struct frame *f;
 
@@ -56,6 +56,12 @@ void frame_push_opaque(struct walker *w, uint64_t slot)
 	memset(f, 0, sizeof(*f));
 	f->slot = slot;
 	f->flags = FR_OPAQUE;
+	if (!below)
+		return;
+	*f = *below;
+	f->below = below->slot;
+	f->slot = slot;
+	f->flags = FR_OPAQUE | FR_BELOW;
 }
 
 void frame_restore(struct walker *w, const struct frame *f)
@@ -135,7 +141,12 @@ int frame_resume(struct walker *w, uint32_t i)
 	sig_trim(w);
 	w->r[SEM_RSP] = f->slot + 8;
 	if (f->flags & FR_OPAQUE) {
-		w->left = 0;
+		w->left = w->below.slot = 0;
+		if (f->flags & FR_BELOW) {
+			w->below = *f;
+			w->below.slot = f->below;
+			w->below.flags = FR_RMARK;
+		}
 		return walk_mark(w);
 	}
 	frame_restore(w, f);
@@ -187,7 +198,7 @@ static int return_unknown(struct walker *w, uint64_t slot)
 			w->res->blind_at = target;
 		return at_return_site(w, l, m);
 	}
-	w->left = 0; /* opaque, or an entry that will announce itself */
+	w->left = w->below.slot = 0; /* opaque, or an entry that will announce itself */
 	return walk_mark(w);
 }
 

@@ -69,7 +69,7 @@ static int begin(struct walker *w, const struct run_key *k)
 	free(w->limbo);
 	w->limbo = NULL;
 	w->nlimbo = w->limbocap = 0;
-	w->left = w->rep_done = 0;
+	w->left = w->below.slot = w->rep_done = 0;
 	w->debt = 0;
 	w->execing = w->at_mark = false;
 	w->expect = k->expect;

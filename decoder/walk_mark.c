@@ -126,21 +126,41 @@ static int event(struct walker *w)
 	}
 }
 
+/* Untraced code that was called may call on with the stack further up than its own return address: libffi takes the
+ * arguments, which are there, for its stack. Then the call that it was entered by is not over, though its frame is below
+ * the new one and goes, as that of code that was unwound. Which of the two it was tells the next return mark. The frame of
+ * the untraced caller keeps that call meanwhile. */
+static bool call_below(const struct walker *w, uint64_t rsp, struct frame *f)
+{
+	*f = w->below;
+	if (w->left) {
+		if (w->nframe <= w->base)
+			return false;
+		*f = w->frame[w->nframe - 1];
+		if (f->flags != FR_RMARK || f->slot != w->expect)
+			return false;
+	}
+	return f->slot && f->slot < rsp - 8;
+}
+
 /* came: straight from the code that left, at the rsp it had. A jump that pushed something first (the PLT's
  * first entry, on its way to the dynamic linker) arrives like this with no frame at rsp; whether what it
  * pushed is a return address will show, but nothing untraced has run. */
 static int entered(struct walker *w, const struct map_site *s, struct inst *m, uint64_t rsp, bool came)
 {
-	bool top;
+	struct frame below;
+	bool top, is_below;
 
 	sig_trim(w);
+	is_below = !came && call_below(w, rsp, &below);
+	w->below.slot = 0;
 	frame_drop(w, rsp);
 	top = w->nframe > w->base && w->frame[w->nframe - 1].slot == rsp;
 	if (!top) {
 		if (w->left && !came)
 			walk_place_opaque(w, w->left);
 		w->st->callbacks += !came;
-		frame_push_opaque(w, rsp);
+		frame_push_opaque(w, rsp, is_below ? &below : NULL);
 	}
 	w->left = 0;
 	w->r[SEM_RSP] = rsp;
@@ -154,6 +174,7 @@ static int entered(struct walker *w, const struct map_site *s, struct inst *m, u
 static int returned(struct walker *w)
 {
 	uint32_t check = *w->p >> 3;
+	bool below = !w->left && w->below.slot && w->below.check == check;
 
 	for (uint32_t i = w->nframe; i--;) {
 		struct frame *f = &w->frame[i];
@@ -162,12 +183,19 @@ static int returned(struct walker *w)
 			continue; /* left by a jump or unwound inside opaque code */
 		if (!(f->flags & FR_RMARK) || f->check != check)
 			break;
+		if (below)
+			return lost(w, "a return mark (check %u) that two calls expect", check);
 		walk_place_opaque(w, w->left);
 		w->left = 0;
 		if (map_leader_of(f->m->map, f->pc - f->m->code))
 			w->flow->ops->entered(
 				w->flow, f->m->bias + map_leader_of(f->m->map, f->pc - f->m->code)->vaddr);
 		return frame_resume(w, i);
+	}
+	if (below && !frame_room(w)) {
+		w->frame[w->nframe] = w->below;
+		w->below.slot = 0;
+		return frame_resume(w, w->nframe++);
 	}
 	return lost(w, "a return mark (check %u) that the newest call does not expect", check);
 }
@@ -233,7 +261,7 @@ int walk_mark(struct walker *w)
 			sig_longjmp(w, rd64(w->p - 8));
 			frame_drop(w, rd64(w->p - 8));
 			w->r[SEM_RSP] = rd64(w->p - 8);
-			w->left = 0;
+			w->left = w->below.slot = 0;
 			w->m = m;
 			w->pc = m->code + s->ops;
 			w->flow->ops->entered(w->flow, m->bias + s->vaddr);

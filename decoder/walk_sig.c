@@ -31,6 +31,7 @@ struct aside {
 	struct xop *pc;
 	struct inst *m;
 	uint64_t expect, left, rep_done;
+	struct frame below;
 	bool execing;
 	uint32_t base, nframe;
 	uint32_t bytes, debt; /* to be skipped when it goes on */
@@ -167,6 +168,7 @@ static int push(struct walker *w, const struct place *at, const struct run_signa
 	a->m = w->m;
 	a->expect = w->expect;
 	a->left = w->left;
+	a->below = w->below;
 	a->execing = w->execing;
 	a->rep_done = w->rep_done;
 	a->base = w->base;
@@ -178,7 +180,7 @@ static int push(struct walker *w, const struct place *at, const struct run_signa
 	w->aside = xrealloc(w->aside, w->naside + 1, sizeof(*w->aside));
 	w->aside[w->naside++] = a;
 	w->base = w->nframe;
-	w->expect = w->left = w->rep_done = 0;
+	w->expect = w->left = w->below.slot = w->rep_done = 0;
 	w->debt = 0;
 	w->execing = false;
 	w->pc = NULL;
@@ -268,6 +270,7 @@ static void restore(struct walker *w)
 	w->m = a->m;
 	w->expect = a->expect;
 	w->left = a->left;
+	w->below = a->below;
 	w->execing = a->execing;
 	w->rep_done = a->rep_done;
 	frame_cut(w, a->nframe);

@@ -7,7 +7,7 @@
 # of the TCP ports it may use on the loopback. Nothing it starts may be left when it returns.
 
 # in make check / servers, run-time compilers and stressors / programs that nobody named
-quick=(xz zstd sort gcc make pipeline gitclone python-threads python-processes python-signals python-asyncio perl
+quick=(xz zstd sort gcc make pipeline gitclone python-threads python-processes python-ctypes python-signals python-asyncio perl
 	valgrind)
 slow=(memcached redis nginx postgres node java stress-cpu stress-pthread stress-sigq
 	stress-signal stress-sigsegv stress-sigfpe stress-fork stress-vm)
@@ -15,8 +15,8 @@ more=(vim tmux curl ssh-keygen tclsh gdb strace strace-outside perl-threads daem
 	ninja rustc groff convert dbus xargs jq ctags clang ld gpg zip lua psql top sbcl php ruby)
 
 # those that run code which cannot be moved: JIT compilers', instructions that fault by design in functions of one byte;
-# or seem to: where gcc's __builtin_longjmp leads (ruby) counts as come from such code
-opaque_cases=(node java stress-sigsegv sbcl ruby)
+# or seem to: where gcc's __builtin_longjmp leads (ruby) counts as come from such code; libffi
+opaque_cases=(node java stress-sigsegv sbcl ruby python-ctypes)
 
 have() { command -v "$1" > /dev/null; }
 need() { for p; do have "$p" || { echo "SKIPPED: $p is not installed"; exit 77; }; done; }
@@ -96,6 +96,20 @@ if __name__ == "__main__":
     if os.fork() == 0:
         os.write(w, b"child"); os._exit(0)
     print(os.read(r, 9), os.wait()[1])'
+}
+c_python-ctypes() { # functions called through libffi, and called back, from code that is traced
+	"$@" "$python" -c '
+import ctypes as c, threading
+l = c.CDLL(None)
+l.labs.restype = c.c_long; l.atof.restype = c.c_double
+print(l.abs(-3), l.labs(c.c_long(-5)), l.atof(b"2.5"))
+a = (c.c_int * 5)(3, 1, 2, 5, 4)
+f = c.CFUNCTYPE(c.c_int, c.POINTER(c.c_int), c.POINTER(c.c_int))
+def cmp(x, y):
+    t = threading.Thread(target=lambda: l.abs(4)); t.start(); t.join()
+    return x[0] - y[0]
+l.qsort(a, 5, 4, f(lambda x, y: x[0] - y[0])); print(list(a))
+l.qsort(a, 5, 4, f(cmp)); print(list(a))'
 }
 c_python-signals() {
 	need python3
