@@ -48,7 +48,7 @@ char *text_read(const char *path); /* whole file, as a string to be freed; NULL 
 
 /* ---- json.c: just enough to read what the runtime wrote ---------------------------------- */
 
-/* value of a key at any depth, first occurrence; strings are unescaped. false if absent. */
+/* value of a key of the outermost object; strings are unescaped. false if absent. */
 bool json_get(const char *text, const char *key, char *buf, size_t size);
 /* an array of strings, as one string with spaces between; false if absent */
 bool json_words(const char *text, const char *key, char *buf, size_t size);

@@ -3,8 +3,8 @@
  * json.c - the little JSON the decoder needs
  *
  * Reading is tolerant on purpose: run.json and proc.json may be cut (the run was killed) or
- * come from another version, and nothing the decode depends on is in them. A key is found at
- * any depth; a string is told from a key by what follows it.
+ * come from another version, and nothing the decode depends on is in them. A key is one of the outermost
+ * object's: those of objects in it may have the same names. A string is told from a key by what follows it.
  */
 #include <string.h>
 #include "dec.h"
@@ -33,11 +33,17 @@ static const char *string(const char *s, char *buf, size_t size)
 static const char *value(const char *text, const char *key)
 {
 	char name[64];
+	int depth = 0;
 
-	while ((text = strchr(text, '"'))) {
+	while ((text = strpbrk(text, "\"{}[]"))) {
+		if (*text != '"') {
+			depth += *text == '{' || *text == '[' ? 1 : -1;
+			text++;
+			continue;
+		}
 		text = string(text, name, sizeof(name));
 		text += strspn(text, " \t\r\n");
-		if (*text == ':' && !strcmp(name, key))
+		if (*text == ':' && depth == 1 && !strcmp(name, key))
 			return text + 1 + strspn(text + 1, " \t\r\n");
 	}
 	return NULL;

@@ -578,8 +578,11 @@ static void test_json(void)
 	check(json_get("{\"a\": \"version\", \"version\": 12}", "version", buf, sizeof(buf)) &&
 		      !strcmp(buf, "12"),
 	      "a value that looks like the key");
-	check(json_get("{\"x\": {\"r\": \"a\\\"b\\n\"}}", "r", buf, sizeof(buf)) && !strcmp(buf, "a\"b\n"),
-	      "escapes");
+	check(json_get("{\"r\": \"a\\\"b\\n\"}", "r", buf, sizeof(buf)) && !strcmp(buf, "a\"b\n"), "escapes");
+	check(!json_get("{\"x\": {\"r\": 1}, \"y\": [\"r\", {\"r\": 2}]}", "r", buf, sizeof(buf)) &&
+		      json_get("{\"x\": {\"r\": 1, \"q\": \"}\"}, \"r\": 3}", "r", buf, sizeof(buf)) &&
+		      !strcmp(buf, "3"),
+	      "another object's key of that name");
 	check(!json_get("{\"a\": \"cut", "b", buf, sizeof(buf)), "cut text");
 	check(json_get("{\"a\": 123456789012345678901234567890", "a", buf, sizeof(buf)) && strlen(buf) == 19,
 	      "long value is cut to the buffer");
