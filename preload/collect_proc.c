@@ -376,6 +376,8 @@ static void salvage(struct collect *c, struct cproc *p, bool alive)
 			left(c, p, i, chunk);
 		if (p->state == RING_STOP)
 			continue; /* it goes on, and needs them */
+		/* it waited for the next one */
+		p->salvaged |= chunk == RING_NONE && ring_thread(h, i)->life == RING_THREAD_LIVE;
 		if (alive && p->state == RING_EXIT)
 			ring_thread(h, i)->proc = RING_NONE;
 		else

@@ -72,6 +72,9 @@ struct rt_tcb {
 			uint64_t fsbase; /* at its birth, where the call says it, or: */
 #define RT_FS_UNKNOWN (~0ull)
 			uint64_t chunk; /* where its part of the current chunk begins */
+			uint64_t halt_ns,
+				halt_seen; /* its processor time when it was asked where it is, and later */
+			uint32_t halting; /* it is about to say so (rt_halt.c) */
 			struct sys_before before; /* recording: of the call under way */
 			uint64_t lp0; /* log pointer at entry of the last slow system call */
 			uint32_t at_once; /* recording: a signal was due when a handler returned */

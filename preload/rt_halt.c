@@ -9,14 +9,20 @@
  *   execve     ─▶ the same                           ─▶ cut, SIGNAL, EXEC; waits, and goes on when it fails
  *
  * SIGTRAP is the runtime's in any case (rt_sig.c). A thread in a system call has said all that there is to say
- * (ring_thread.calling): it is not waited for. One that computes with SIGTRAP blocked is not waited for long.
+ * (ring_thread.calling): it is not waited for.
+ *
+ * A thread that computes takes the signal when it is on a processor the next time. Where many want one that may be long, but
+ * without us it would have to get there all the same, to be killed: a process has not ended before. So it is waited for as long as it
+ * is about to (will_say). Who has been on one and still has not taken it has it blocked; who neither runs nor wants to has been
+ * stopped by a debugger, or sleeps in a call of code that is not traced: these are not waited for long.
  */
 #include "rt.h"
 
 #define SIGTRAP 5
 #define SIGKILL 9
 #define SI_QUEUE (-1)
-#define PATIENCE_MS 500 /* a thread that is due may have to wait for a processor */
+#define PATIENCE_MS 500 /* between two looks at who may be waited for */
+#define RUN_NS 100000000 /* processor time in which a thread has taken the signal, if it has not blocked it */
 
 /* siginfo (uapi/asm-generic/siginfo.h) of our signal, which nobody else's is taken for: signo, errno, code, pid,
  * uid, value */
@@ -55,6 +61,67 @@ static bool computes(const struct rt_tcb *t)
 	return false;
 }
 
+/* Processor time of another thread of this process (CLOCK_THREAD_CPUTIME_ID is the caller's: its clock is named by its id,
+ * include/linux/posix-timers_types.h in the kernel). 0: there is none */
+static uint64_t cpu_ns(uint32_t tid)
+{
+	const int clock = (int)(~tid << 3 | 4 /* CPUCLOCK_PERTHREAD_MASK */ | 2 /* CPUCLOCK_SCHED */);
+	struct __kernel_timespec ts = {0, 0};
+
+	return rt_err(rt_sc(__NR_clock_gettime, clock, &ts))
+		       ? 0
+		       : (uint64_t)ts.tv_sec * 1000000000 + (uint64_t)ts.tv_nsec;
+}
+
+/* It is on a processor, or waits for one: the state is behind the name, in parentheses (proc(5)) */
+static bool runnable(uint32_t tid)
+{
+	char buf[128];
+	struct rt_str s = rt_str(buf, sizeof(buf));
+	long fd, n, i;
+
+	rt_put(&s, "/proc/self/task/");
+	rt_putu(&s, tid);
+	rt_put(&s, "/stat");
+	fd = rt_open(buf, O_RDONLY, 0);
+	if (rt_err(fd))
+		return false;
+	n = rt_read((int)fd, buf, sizeof(buf) - 1);
+	rt_close((int)fd);
+	buf[n > 0 ? n : 0] = 0;
+	for (i = n - 1; i > 0 && buf[i] != ')'; i--)
+		;
+	return i > 0 && buf[i + 1] == ' ' && buf[i + 2] == 'R';
+}
+
+static bool will_say(struct rt_tcb *o)
+{
+	uint64_t ns = cpu_ns(o->th.tid);
+	bool ran = ns != o->halt_seen;
+
+	o->halt_seen = ns;
+	if (!ns)
+		return false;
+	if (__atomic_load_n(&o->th.chunk, __ATOMIC_ACQUIRE) == RING_NONE) /* it waits for one */
+		return !rt_ring_dead();
+	if (!__atomic_load_n(&o->halting, __ATOMIC_ACQUIRE) && ns - o->halt_ns > RUN_NS)
+		return false;
+	return ran || runnable(o->th.tid);
+}
+
+/* somebody does, and is worth waiting for */
+static bool somebody_will(const struct rt_tcb *t)
+{
+	bool any = false;
+
+	for (uint32_t i = 0; i < rt.ring->nslots; i++) {
+		struct rt_tcb *o = (void *)ring_tcb(rt.ring, i);
+
+		any |= other(t, &o->th) && !__atomic_load_n(&o->th.calling, __ATOMIC_ACQUIRE) && will_say(o);
+	}
+	return any;
+}
+
 /* t's process has said that it ends */
 void rt_halt_others(const struct rt_tcb *t)
 {
@@ -65,16 +132,23 @@ void rt_halt_others(const struct rt_tcb *t)
 
 	__atomic_thread_fence(__ATOMIC_SEQ_CST); /* the state is there to see: rt_halt_born() */
 	for (uint32_t i = 0; i < rt.ring->nslots; i++) {
-		const struct ring_thread *th = ring_thread(rt.ring, i);
+		struct rt_tcb *o = (void *)ring_tcb(rt.ring, i);
 
-		if (other(t, th))
-			rt_sc(__NR_rt_tgsigqueueinfo, pid, th->tid, SIGTRAP, &info);
+		if (!other(t, &o->th))
+			continue;
+		o->halt_ns = o->halt_seen = o->th.calling ? 0 : cpu_ns(o->th.tid);
+		rt_sc(__NR_rt_tgsigqueueinfo, pid, o->th.tid, SIGTRAP, &info);
 	}
 	for (;;) {
 		uint32_t n = __atomic_load_n(&p->halted, __ATOMIC_ACQUIRE);
 
-		if (!computes(t) || rt_msec() - t0 > PATIENCE_MS)
+		if (!computes(t))
 			break;
+		if (rt_msec() - t0 > PATIENCE_MS) {
+			if (!somebody_will(t))
+				break;
+			t0 = rt_msec();
+		}
 		rt_futex_wait(&p->halted, n, 2);
 	}
 }
@@ -109,6 +183,7 @@ bool rt_halted(struct rt_tcb *t, int sig, const int *info, uint64_t *uc)
 		return false;
 	if (!ending(s))
 		return true; /* too late: the exec has failed */
+	__atomic_store_n(&t->halting, 1, __ATOMIC_RELEASE);
 	in = rt_sig_pause(t, SIGKILL, uc);
 	if (s == RING_EXIT) {
 		if (in) {
@@ -123,6 +198,7 @@ bool rt_halted(struct rt_tcb *t, int sig, const int *info, uint64_t *uc)
 	say(t);
 	while (state(t) == RING_EXEC)
 		rt_futex_wait(&rt_proc(t)->state, s, 10);
+	t->halting = 0;
 	t->th.calling = 0;
 	if (in)
 		rt_sig_unpause(t, uc);
