@@ -40,6 +40,9 @@ struct pt_thread {
 	struct pt_read r;
 	struct pt_file f;
 	bool on;
+	/* which poll(2) looks at its event, 0: none does. The descriptor alone would not tell: while that waits, an event may
+	 * be closed and the next one opened with the same */
+	uint32_t polled;
 };
 
 static struct {
@@ -102,8 +105,13 @@ static bool drain(struct pt_thread *t)
 {
 	const struct pt_sink s = {t, on_data, on_note};
 	struct pt_read old = t->r;
-	bool any = t->on && pt_read(&t->r, &t->a, &s);
+	bool any = t->on && pt_read(&t->r, &t->a, &s), lost = t->r.again;
 
+	if (lost) {
+		pt_area_enable(&t->a, false);
+		pt_read_rest(&t->r, &t->a, &s);
+		pt_area_enable(&t->a, true);
+	}
 	t->p->pt.truncated += t->r.truncated - old.truncated;
 	t->p->pt.partial += t->r.partial - old.partial;
 	t->p->pt.collision += t->r.collision - old.collision;
@@ -111,11 +119,7 @@ static bool drain(struct pt_thread *t)
 	if (t->f.error && !pt.c->error)
 		pt.c->error = t->f.error;
 	if (t->on)
-		keys(t, t->r.again);
-	if (t->r.again) {
-		t->r.again = false;
-		pt_area_enable(&t->a, true);
-	}
+		keys(t, lost);
 	return any;
 }
 
@@ -132,15 +136,13 @@ static void finish(struct pt_thread *t, uint32_t how)
 	free(t);
 }
 
-static void look(const struct pollfd *fd, uint32_t n)
+static void look(const struct pollfd *fd)
 {
 	struct pt_thread **at = &pt.list, *t;
 
 	while ((t = *at)) {
-		bool hup = false;
+		bool hup = t->polled && (fd[t->polled].revents & (POLLHUP | POLLERR));
 
-		for (uint32_t i = 0; i < n; i++)
-			hup |= fd[i].fd == t->a.fd && (fd[i].revents & (POLLHUP | POLLERR));
 		drain(t);
 		if (hup && t->on) {
 			*at = t->next;
@@ -166,14 +168,16 @@ static void *drainer(void *arg)
 			fd = realloc(fd, cap * sizeof(*fd));
 		}
 		fd[0] = (struct pollfd){.fd = pt.wake, .events = POLLIN};
-		for (struct pt_thread *t = pt.list; t; t = t->next)
+		for (struct pt_thread *t = pt.list; t; t = t->next) {
+			t->polled = n;
 			fd[n++] = (struct pollfd){.fd = t->a.fd, .events = POLLIN};
+		}
 		pthread_mutex_unlock(&pt.lock);
 		poll(fd, n, n > 1 ? DRAIN_MS : -1);
 		if (fd[0].revents && read(pt.wake, &any, sizeof(any)) < 0)
 			continue;
 		pthread_mutex_lock(&pt.lock);
-		look(fd + 1, n - 1);
+		look(fd);
 		pthread_mutex_unlock(&pt.lock);
 	}
 	return NULL;
@@ -302,6 +306,7 @@ static struct pt_thread *open_thread(struct cproc *p, struct ring_thread *th, st
 		free(t);
 		return NULL;
 	}
+	pt_area_pieces(&t->a, &pt.attr, !pt.pmu.topa_multiple);
 	f->err = 0;
 	t->p = p;
 	t->uid = th->uid;

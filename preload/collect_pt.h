@@ -30,6 +30,7 @@ struct pt_pmu {
 	struct pt_field tsc, mtc, mtc_period, cyc, cyc_thresh, psb_period, noretcomp, ptw, fup_on_ptw;
 	uint64_t psb_cyc, psb_periods, mtc_cap, mtc_periods, cyc_thresholds,
 		ptwrite; /* caps; masks of exponents */
+	bool topa_multiple; /* the unit's list of buffers has more than one entry */
 	uint32_t nom_freq; /* 0 where not told */
 	uint32_t tsc_ratio_ebx, tsc_ratio_eax;
 };
@@ -55,6 +56,7 @@ struct pt_area {
 	uint64_t ring_size; /* of the records, a power of two; behind the head page */
 	uint8_t *aux;
 	uint64_t aux_size;
+	uint64_t piece; /* the area is full where less than so much is free (pt_area_pieces) */
 };
 struct pt_fail {
 	int err; /* errno */
@@ -63,6 +65,8 @@ struct pt_fail {
 /* 0 or -1; sizes are what is wanted and are made smaller as it takes. Not enabled yet. */
 int pt_area_open(struct pt_area *a, const struct perf_event_attr *attr, uint32_t tid, uint64_t ring,
 		 uint64_t aux, struct pt_fail *f);
+/* what it is made of; any: the unit may stop anywhere */
+void pt_area_pieces(struct pt_area *a, const struct perf_event_attr *attr, bool any);
 int pt_area_enable(struct pt_area *a, bool on); /* 0 or errno */
 void pt_area_close(struct pt_area *a);
 
@@ -86,12 +90,16 @@ struct pt_read {
 	uint64_t offset; /* in the AUX stream: taken so far */
 	uint64_t told,
 		moved; /* where the records that came end; aux_head, where it was behind that the last time */
+	uint64_t tail[3]; /* where aux_tail was before it was moved the last time, and the times before */
+	uint64_t ring_tail; /* data_tail before it was moved the last time */
 	bool gap; /* something may be missing before what comes next */
-	bool again; /* the event is off by now: to be enabled when this is through */
+	bool again; /* the event is off by now, or may be: pt_read_rest() */
 	uint64_t truncated, partial, collision, lost; /* how often */
 };
 /* Takes what is there. true: there was something */
 bool pt_read(struct pt_read *r, const struct pt_area *a, const struct pt_sink *s);
+/* `again`: the event has been disabled, and may be enabled behind this. What may be missing is where it stood */
+void pt_read_rest(struct pt_read *r, const struct pt_area *a, const struct pt_sink *s);
 
 /* ---- collect_pt_file.c ---- */
 

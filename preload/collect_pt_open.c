@@ -111,6 +111,14 @@ int pt_area_open(struct pt_area *a, const struct perf_event_attr *attr, uint32_t
 	return 0;
 }
 
+/* Pieces are of the watermark's size, before Linux 5.13 half of the area (max_order in rb_alloc_aux). Where the unit has one buffer
+ * at a time it stops at its end, unless the interrupt is in time, and that counts as full (pt_handle_status in
+ * arch/x86/events/intel/pt.c). */
+void pt_area_pieces(struct pt_area *a, const struct perf_event_attr *attr, bool any)
+{
+	a->piece = any || attr->aux_watermark > a->aux_size / 4 ? a->aux_size : a->aux_size / 2;
+}
+
 int pt_area_enable(struct pt_area *a, bool on)
 {
 	return ioctl(a->fd, on ? PERF_EVENT_IOC_ENABLE : PERF_EVENT_IOC_DISABLE, 0) ? errno : 0;

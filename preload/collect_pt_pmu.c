@@ -97,6 +97,7 @@ int pt_pmu_read(const char *dir, struct pt_pmu *p, char *what, size_t size)
 	p->mtc_periods = cap_of(dir, "mtc_periods");
 	p->cyc_thresholds = cap_of(dir, "cycle_thresholds");
 	p->ptwrite = cap_of(dir, "ptwrite");
+	p->topa_multiple = cap_of(dir, "topa_multiple_entries");
 	/* TSC to crystal clock as CPUID.15H has it, EBX:EAX (pt_timing_attr_show) */
 	if (line_of(dir, "tsc_art_ratio", text, sizeof(text)) ||
 	    sscanf(text, "%u:%u", &p->tsc_ratio_ebx, &p->tsc_ratio_eax) != 2)

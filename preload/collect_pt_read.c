@@ -8,16 +8,22 @@
  * The kernel writes a stretch's AUX record before it moves aux_head over it (perf_aux_output_end in
  * kernel/events/ring_buffer.c), so records are read after aux_head. What stands behind the last record waits for its own,
  * which is on its way where the kernel was interrupted just there. One that does not come had no room in the ring
- * (RUN_PT_RING_LOST). It may have said that the area was full, and nobody says so again: the bytes are taken, something may be
- * missing behind them, and the event is enabled, which does nothing where it is.
+ * (RUN_PT_RING_LOST): a thread that sleeps often has one written each time. Where the area cannot have been full then, only the
+ * record is lost. Else it may have said so, and nobody says so again: the bytes are taken, something may be missing behind them, and
+ * the event is enabled, which does nothing where it is.
+ *
+ * The kernel looks at aux_tail when the thread comes to the processor, and stops the unit where the next piece of the area is not
+ * free. Until the thread leaves the processor and its record is missed, aux_tail moves up to three times: by who was
+ * reading just then, up to the records that were there, and up to where aux_head stood.
  *
  * When the area has been full the kernel turns the event off (TRUNCATED): it must be enabled again, and what comes then
- * is of use from its first PSB on.
+ * is of use from its first PSB on. An event that only may be off is disabled first, so that all losses are where
+ * the head stands then: it may just have been turned off, behind what was read.
  */
 #include <string.h>
 #include "collect_pt.h"
 
-#define RECORD_MAX 65536 /* perf_event_header.size is 16 bits */
+#define RECORD_LEAST 128 /* in so much an AUX record has room, and one that tells of lost ones */
 
 static uint64_t acquire(const void *p)
 {
@@ -57,13 +63,20 @@ static int take(struct pt_read *r, const struct pt_area *a, const struct pt_sink
 	return err;
 }
 
+/* the area may have been full when its head came to `to` */
+static bool was_full(const struct pt_read *r, const struct pt_area *a, uint64_t to)
+{
+	return to - r->tail[2] + a->piece >= a->aux_size;
+}
+
 /* A stretch that no record told of, up to `to`: what its record said is not known. */
 static int untold(struct pt_read *r, const struct pt_area *a, const struct pt_sink *s, uint64_t to)
 {
 	int err = s->note(s->arg, RUN_PT_RING_LOST, 0) || take(r, a, s, to, 0);
 
 	r->told = to;
-	r->gap = r->again = true;
+	if (was_full(r, a, to))
+		r->gap = r->again = true;
 	return err;
 }
 
@@ -159,11 +172,29 @@ bool pt_read(struct pt_read *r, const struct pt_area *a, const struct pt_sink *s
 	}
 	if (ok && r->told - r->offset <= a->aux_size)
 		take(r, a, s, r->told, 0);
-	/* Without a word, where the record got lost: no event runs on with a full area */
-	full = r->offset - from >= a->aux_size - 4096 && !r->again;
-	if (full)
+	/* Without a word: no event runs on with a full area. One that was full before anything could be written to it has had a
+	 * record, of no bytes */
+	full = r->offset - from >= a->aux_size - 4096 ||
+	       (was_full(r, a, r->offset) && head - r->ring_tail + RECORD_LEAST >= a->ring_size);
+	if (full && !r->again)
 		r->gap = r->again = true;
+	if (r->offset != from) {
+		memmove(r->tail + 1, r->tail, sizeof(r->tail) - sizeof(r->tail[0]));
+		r->tail[0] = from;
+	}
 	release(&a->page->aux_tail, r->offset);
+	r->ring_tail = a->page->data_tail;
 	release(&a->page->data_tail, head);
 	return r->offset != from || head != first || r->moved;
+}
+
+void pt_read_rest(struct pt_read *r, const struct pt_area *a, const struct pt_sink *s)
+{
+	uint64_t from;
+
+	do
+		from = r->offset;
+	while (pt_read(r, a, s) && (r->offset != from || r->moved));
+	r->again = false;
+	r->gap = true;
 }

@@ -70,7 +70,11 @@ check-programs: $(B)/test/unit_lz $(B)/test/unit_fill
 $(B)/test/unit_pt_collect: test/unit_pt_collect.c $(patsubst %,$(B)/obj/preload/collect_%.o,lz pt_file pt_open pt_pmu pt_read pt_why write)
 	@mkdir -p $(@D)
 	$(CC) $(filter-out -MMD -MP,$(CFLAGS_ALL)) -Ipreload $(LDFLAGS) -o $@ $^ -lxxhash -lzstd -llz4
-check-programs: $(B)/test/unit_pt_collect
+# and which of its events have gone
+$(B)/test/unit_pt_poll: test/unit_pt_poll.c $(B)/obj/preload/collect_pt.o
+	@mkdir -p $(@D)
+	$(CC) $(filter-out -MMD -MP,$(CFLAGS_ALL)) -Ipreload $(LDFLAGS) -o $@ $^ -lpthread
+check-programs: $(B)/test/unit_pt_collect $(B)/test/unit_pt_poll
 
 # runtime: every hook with a hand-made map; broken surroundings; libc's processes, threads, signals
 $(B)/test/rt_prog: test/rt_prog.c test/rt_prog.S

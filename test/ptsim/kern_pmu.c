@@ -54,7 +54,6 @@ void kern_pmu_make(const char *dir)
 		{"caps/mtc", "1"},
 		{"caps/power_event_trace", "0"},
 		{"caps/topa_output", "1"},
-		{"caps/topa_multiple_entries", "1"},
 		{"caps/single_range_output", "1"},
 		{"caps/payloads_lip", "0"},
 		{"caps/num_address_ranges", "2"},
@@ -71,6 +70,8 @@ void kern_pmu_make(const char *dir)
 	for (size_t i = 0; i < sizeof(files) / sizeof(files[0]); i++)
 		file(dir, files[i][0], files[i][1]);
 	file(dir, "caps/ptwrite", kern.no_ptwrite ? "0" : "1");
+	/* else it is never full before it is */
+	file(dir, "caps/topa_multiple_entries", kern.truncate ? "0" : "1");
 	snprintf(text, sizeof(text), "%d", KERN_PMU_TYPE);
 	file(dir, "type", text);
 	snprintf(text, sizeof(text), "%u", kern.cpu.tsc_bus_ratio);
