@@ -451,6 +451,11 @@ int rt_replay_before(struct rt_tcb *t);
 long rt_answer(struct rt_tcb *t);
 void rt_replay_after(struct rt_tcb *t, long r);
 void rt_replay_mask(uint64_t *mask);
+/* rt_tsc.c */
+uint64_t rt_tsc(void);
+bool rt_tsc_takes(uint64_t nr, const uint64_t *arg); /* the call takes it away from its thread */
+void rt_tsc_taken(struct rt_tcb *t); /* it is about to be */
+bool rt_tsc_there(void); /* false: some thread of this memory has none */
 uint64_t rt_now(void); /* TSC; in a replay, of the recording */
 /* a signal that comes there, if one does; mask: that is about to be in force */
 bool rt_replay_signal(struct rt_tcb *t, uint32_t when, uint64_t *mask);

@@ -325,10 +325,16 @@ static int do_mremap(struct rt_tcb *t)
 	return finish(t, call(t));
 }
 
-static int do_seccomp(struct rt_tcb *t)
+static int do_prctl(struct rt_tcb *t)
 {
+	uint64_t arg[6];
 	bool done;
-	long r = rt_seccomp(t, &done);
+	long r;
+
+	rt_args(t, arg);
+	if (rt_tsc_takes(t->sv.nr, arg))
+		rt_tsc_taken(t);
+	r = rt_seccomp(t, &done);
 
 	return finish(t, done ? r : call(t));
 }
@@ -354,7 +360,7 @@ int rt_syscall(struct rt_tcb *t)
 		return locked(t, do_mremap);
 	case __NR_seccomp:
 	case __NR_prctl:
-		return do_seccomp(t);
+		return do_prctl(t);
 	case __NR_rt_sigaction:
 		return locked(t, do_sigaction);
 	case __NR_exit:

@@ -122,14 +122,6 @@ static inline void rt_futex_wake(uint32_t *word)
 	rt_sc(__NR_futex, word, FUTEX_WAKE, 64, 0, 0, 0);
 }
 
-static inline uint64_t rt_tsc(void)
-{
-	uint32_t lo, hi;
-
-	__asm__ volatile("rdtsc" : "=a"(lo), "=d"(hi));
-	return (uint64_t)hi << 32 | lo;
-}
-
 static inline uint64_t rt_cpu_nsec(void)
 {
 	struct __kernel_timespec ts = {0, 0};

@@ -207,7 +207,7 @@ struct rt_tcb *rt_thread_new(struct rt_tcb *t, uint32_t how)
 	c->t.target = t->t.target;
 	c->sv = t->sv;
 	c->parent_rsp = t->sv.gpr[RSP];
-	c->stamp = t->stamp = 1; /* there are two whose order somebody may want to know */
+	c->stamp = t->stamp = rt_tsc_there(); /* there are two whose order somebody may want to know */
 	return c;
 }
 

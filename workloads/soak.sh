@@ -50,7 +50,9 @@ judge() {
 	"verify: accesses=0 "*) ;; # nothing complete yet
 	*) why="status $s: ${last:-no verdict}: $(head -1 "$d/verify.err")" ;;
 	esac
-	! grep -q 'lost the stream' "$d/verify.err" || why=$(grep -m1 'lost the stream' "$d/verify.err")
+	# without a start state, when the collector was killed that early, that is the end of what can be known
+	lost=$(grep 'lost the stream' "$d/verify.err" | grep -v 'needs the start state, which is missing')
+	[ -z "$lost" ] || why=$(echo "$lost" | head -1)
 }
 
 # orphaned PROG MS: its collector is killed after so many ms: the program must not notice

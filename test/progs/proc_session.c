@@ -27,6 +27,7 @@ int main(void)
 	CHECK(pid >= 0);
 	if (!pid) {
 		close(m); /* or it never hangs up */
+		signal(SIGHUP, SIG_DFL); /* ignored under nohup(1) */
 		CHECK(setsid() == getpid());
 		s = open(name, O_RDWR);
 		CHECK(s >= 0 && tcgetpgrp(s) == getpgrp());

@@ -72,7 +72,9 @@ one() {
 		[[ $left ]] || break
 		sleep 0.2
 		[[ $kind != native ]] || ((_ < 25)) || break
-		tr '\0' ' ' < "/proc/${left%%$'\n'*}/cmdline" 2> /dev/null | grep -q ptrace-collect || ((_ < 25)) || break
+		# none: it has ended meanwhile
+		cmdline=$(tr '\0' ' ' < "/proc/${left%%$'\n'*}/cmdline" 2> /dev/null)
+		[[ ! $cmdline || $cmdline == *ptrace-collect* ]] || ((_ < 25)) || break
 	done
 	for p in $left; do
 		left="process left: $p $(tr '\0' ' ' < "/proc/$p/cmdline")"
