@@ -2,7 +2,6 @@
 // BREAKS: processes that end while threads of theirs compute: what the tracer keeps for those threads is free again. There is room
 // for some sixty at once here, several times as many come and go.
 // BUILD: cc -O2 -pthread
-// PT_LONG: yes
 // STATUS: 4
 #include <pthread.h>
 #include <sys/resource.h>

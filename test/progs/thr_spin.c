@@ -2,7 +2,6 @@
 // BREAKS: threads that wait by spinning, without a system call: a thread that stops for anything of ours
 // (a full log) must not stop those that it waits for.
 // BUILD: cc -O2 -pthread
-// PT_LONG: yes
 #include <pthread.h>
 #include <sched.h>
 

@@ -36,6 +36,8 @@ struct task {
 	struct user_regs_struct regs;
 	bool dirty; /* regs are to be written back */
 	bool stopped;
+	bool due; /* it has stopped, with this status, which is not accounted for yet: */
+	int status;
 	bool trap_waits; /* a SIGTRAP for it, until it unblocks them: */
 	siginfo_t trap_info;
 	bool begun; /* it has stopped once since its maker told of it */

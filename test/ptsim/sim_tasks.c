@@ -217,11 +217,23 @@ static void resume(struct task *t)
 
 static void handle(struct task *t, int status);
 
+/* its next stop. False: there is none */
+static bool next_stop(struct task *t)
+{
+	int status;
+
+	if (t->due)
+		status = t->status;
+	else if (waitpid(t->pid, &status, __WALL) != t->pid)
+		return false;
+	t->due = false;
+	handle(t, status);
+	return true;
+}
+
 void sim_quiesce(struct task *t, bool stop)
 {
 	for (struct task *u = tasks, *next; u; u = next) {
-		int status;
-
 		next = u->next;
 		if (u == t || u->mm != t->mm)
 			continue;
@@ -231,24 +243,20 @@ void sim_quiesce(struct task *t, bool stop)
 			continue;
 		}
 		u->held++;
-		if (u->stopped || u->listening || ptrace(PTRACE_INTERRUPT, u->pid, 0, 0) < 0)
-			continue;
-		if (waitpid(u->pid, &status, __WALL) == u->pid)
-			handle(u, status);
+		if (!u->stopped && !u->listening && (u->due || !ptrace(PTRACE_INTERRUPT, u->pid, 0, 0)))
+			next_stop(u);
 	}
 }
 
 bool sim_stop(struct task *t)
 {
 	pid_t pid = t->pid;
-	int status;
 
 	if (t->stopped || t->listening || t->in_call)
 		return true;
-	if (ptrace(PTRACE_INTERRUPT, pid, 0, 0) < 0 || waitpid(pid, &status, __WALL) != pid)
+	if (!t->due && ptrace(PTRACE_INTERRUPT, pid, 0, 0) < 0)
 		return false;
-	handle(t, status);
-	return sim_task(pid) != NULL;
+	return next_stop(t) && sim_task(pid);
 }
 
 void sim_continue(struct task *t)
@@ -315,13 +323,8 @@ static void keep_trap(struct task *t)
 	if (!to || to == t || !sim_stop(to))
 		return;
 	while (to->stale_trap && !to->held && !to->in_call) { /* it stopped for something else first */
-		int status;
-
 		resume(to);
-		if (waitpid(to->pid, &status, __WALL) != to->pid)
-			return;
-		handle(to, status);
-		if (!(to = sim_task((pid_t)tid)))
+		if (!next_stop(to) || !(to = sim_task((pid_t)tid)))
 			return;
 	}
 	to->held++;
@@ -591,6 +594,38 @@ static void handle(struct task *t, int status)
 	}
 }
 
+/* The threads that have stopped: each has its turn before one is asked for again. The kernel would tell of the newest ones first,
+ * and where these stop all the time never of the others. */
+static struct {
+	pid_t *pid;
+	unsigned n, cap;
+} due;
+
+/* false when there is nobody */
+static bool all_due(void)
+{
+	int status;
+	pid_t p;
+
+	due.n = 0;
+	while ((p = waitpid(-1, &status, due.n ? __WALL | WNOHANG : __WALL)) > 0 ||
+	       (p < 0 && errno == EINTR)) {
+		struct task *t = p > 0 ? sim_task(p) : NULL;
+
+		if (p < 0 || (!t && (WIFEXITED(status) || WIFSIGNALED(status))))
+			continue;
+		if (!t)
+			t = add(p);
+		t->due = true;
+		t->status = status;
+		if (due.n == due.cap)
+			due.pid =
+				xrealloc(due.pid, (due.cap = due.cap ? 2 * due.cap : 64) * sizeof(*due.pid));
+		due.pid[due.n++] = p;
+	}
+	return due.n > 0;
+}
+
 int sim_run(pid_t pid)
 {
 	struct task *t = add(pid);
@@ -602,28 +637,21 @@ int sim_run(pid_t pid)
 	get_regs(t);
 	sim_hooks->exec(t, NULL);
 	resume(t);
-	while (tasks) {
-		int status;
-		pid_t p = waitpid(-1, &status, __WALL);
-
+	while (tasks && all_due()) {
 		free_ended();
-		if (p < 0 && errno == EINTR)
-			continue;
-		if (p < 0)
-			break;
-		t = sim_task(p);
-		if (!t) {
-			if (WIFEXITED(status) || WIFSIGNALED(status))
+		for (unsigned i = 0; i < due.n; i++) {
+			t = sim_task(due.pid[i]); /* it may have ended, or have had its turn */
+			if (!t || !t->due)
 				continue;
-			t = add(p);
+			t->due = false;
+			t->busy = true;
+			handle(t, t->status);
+			t = sim_task(due.pid[i]);
+			if (!t)
+				continue;
+			t->busy = false;
+			resume(t);
 		}
-		t->busy = true;
-		handle(t, status);
-		t = sim_task(p); /* it may have ended */
-		if (!t)
-			continue;
-		t->busy = false;
-		resume(t);
 	}
 	return WIFSIGNALED(first_status) ? 128 + WTERMSIG(first_status) : WEXITSTATUS(first_status);
 }
