@@ -451,6 +451,11 @@ int rt_replay_before(struct rt_tcb *t);
 long rt_answer(struct rt_tcb *t);
 void rt_replay_after(struct rt_tcb *t, long r);
 void rt_replay_mask(uint64_t *mask);
+/* rt_undo.c */
+enum rt_undo { RT_UNDO_NOT, RT_UNDO_DROP, RT_UNDO_SEAL, RT_UNDO_DISPATCH };
+enum rt_undo rt_undoes(uint64_t nr, const uint64_t *arg);
+long rt_undo_drop(const uint64_t *arg);
+
 /* rt_tsc.c */
 uint64_t rt_tsc(void);
 bool rt_tsc_takes(uint64_t nr, const uint64_t *arg); /* the call takes it away from its thread */

@@ -62,6 +62,8 @@ const char *rt_full_before(const struct rt_tcb *t, const uint64_t *arg)
 		return "it asks for memory that the kernel writes to whenever it likes";
 	if (takes_away(t->sv.nr, arg))
 		return "it gives up rights or room that a recording in full needs to begin";
+	if (rt_undoes(t->sv.nr, arg))
+		return "it would undo the patches of a recording in full, or take its system calls away";
 	if (rt_tsc_takes(t->sv.nr, arg))
 		return "it has the time stamp counter taken away";
 	return NULL;

@@ -11,13 +11,14 @@
 #include "rt.h"
 
 #define CLONE3_NR 435
+#define MSEAL_NR 462
 
 const uint8_t rt_special[RT_NSYS] = {
 	[__NR_mmap] = 1,	  [__NR_mprotect] = 1,	   [__NR_munmap] = 1,	  [__NR_mremap] = 1,
 	[__NR_pkey_mprotect] = 1, [__NR_rt_sigaction] = 1, [__NR_clone] = 1,	  [CLONE3_NR] = 1,
 	[__NR_fork] = 1,	  [__NR_vfork] = 1,	   [__NR_execve] = 1,	  [__NR_execveat] = 1,
 	[__NR_exit] = 1,	  [__NR_exit_group] = 1,   [__NR_arch_prctl] = 1, [__NR_seccomp] = 1,
-	[__NR_prctl] = 1,	  [__NR_rt_sigreturn] = 1,
+	[__NR_prctl] = 1,	  [__NR_rt_sigreturn] = 1, [__NR_madvise] = 1,	  [MSEAL_NR] = 1,
 };
 
 uint8_t rt_slow_all;
@@ -332,11 +333,34 @@ static int do_prctl(struct rt_tcb *t)
 	long r;
 
 	rt_args(t, arg);
+	if (rt_undoes(t->sv.nr, arg))
+		return rt_stop_here(t, RUN_STOP_UNSUPPORTED)
+			       ? rt_stop_leave(t, RUN_STOP_UNSUPPORTED, t->t.target - 2)
+			       : finish(t, -EINVAL); /* as kernels before 5.11 */
 	if (rt_tsc_takes(t->sv.nr, arg))
 		rt_tsc_taken(t);
 	r = rt_seccomp(t, &done);
 
 	return finish(t, done ? r : call(t));
+}
+
+static int do_advice(struct rt_tcb *t)
+{
+	uint64_t arg[6];
+
+	rt_args(t, arg);
+	return finish(t, rt_undoes(t->sv.nr, arg) ? rt_undo_drop(arg) : call(t));
+}
+
+static int do_seal(struct rt_tcb *t)
+{
+	uint64_t arg[6];
+	long r = call(t);
+
+	rt_args(t, arg);
+	if (!rt_err(r) && rt_undoes(t->sv.nr, arg))
+		rt.shared = true; /* its text cannot be restored */
+	return finish(t, r);
 }
 
 int rt_syscall(struct rt_tcb *t)
@@ -358,6 +382,10 @@ int rt_syscall(struct rt_tcb *t)
 		return locked(t, do_munmap);
 	case __NR_mremap:
 		return locked(t, do_mremap);
+	case __NR_madvise:
+		return locked(t, do_advice);
+	case MSEAL_NR:
+		return locked(t, do_seal);
 	case __NR_seccomp:
 	case __NR_prctl:
 		return do_prctl(t);
