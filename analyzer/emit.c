@@ -486,6 +486,7 @@ struct emitted *emit_group(const struct module *m, const struct an_group *g, con
 	free(e.leave);
 	free(e.pool);
 	free(e.xent);
+	free(e.xback);
 	free(e.rot);
 	free(e.edge);
 	free(e.site);

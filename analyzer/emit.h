@@ -163,6 +163,8 @@ struct em {
 		uint32_t label, join, site, vaddr;
 	} * xent; /* unexpected rsp at an entry */
 	uint32_t nxent, capxent;
+	struct xentry *xback; /* return sites where unseen code comes back; site: rcx is borrowed */
+	uint32_t nxback, capxback;
 	uint8_t *lid; /* per block: loop that keeps r15 in a register, 0 none, else rot[lid - 1] */
 	struct rot {
 		uint8_t reg;

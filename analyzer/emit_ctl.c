@@ -16,6 +16,7 @@
  */
 #include <string.h>
 #include "emit.h"
+#include "sem_eval.h"
 
 void state(struct em *e, uint32_t vaddr)
 {
@@ -122,6 +123,62 @@ static bool comes_kept(const struct em *e, const struct an_block *k)
 	return c && e->m->group[c->group].sum->keeps;
 }
 
+/* Whoever comes to a return site but from a ret in a copy is not followed: what the site relies on is told (RUN_EV_BACK). Leaves
+ * r15 the log pointer.
+ *
+ *   lea -7(%rsp),%r15; cmp %r15,%gs:EXPECT        (ret: lea 1(%rsp),%r15; mov %r15,%gs:EXPECT)
+ *   jne x ──────────▶ lea join(%rip),%r15; mov %r15,%gs:RESUME; jmp *%gs:BACK
+ *   mov %gs:LP,%r15
+ *   join: …
+ *
+ * Where flags are in use, without them, in rcx: mov %rcx,%gs:SPILL0; mov %gs:EXPECT,%rcx; not %rcx; lea -6(%rsp,%rcx),%rcx;
+ * jrcxz 1f; jmp x; 1: mov %gs:SPILL0,%rcx. (not gives -EXPECT - 1.)
+ */
+static void as_expected_rcx(struct em *e, uint32_t x)
+{
+	struct code *c = &e->c;
+	uint32_t yes = code_label(c);
+
+	code_gs(c, 0x89, X_RCX, TCB_SPILL0, true);
+	c->cur.spill[0] = X_RCX;
+	code_gs(c, 0x8b, X_RCX, TCB_EXPECT, true);
+	code_insn(c);
+	code_bytes(c, "\x48\xf7\xd1", 3); /* not %rcx */
+	code_insn(c);
+	code_bytes(c, "\x48\x8d\x4c\x0c\xfa", 5); /* lea -6(%rsp,%rcx),%rcx */
+	code_insn(c);
+	code_byte(c, 0xe3); /* jrcxz */
+	c->lr = grow(c->lr, c->nlr, &c->caplr, sizeof(*c->lr));
+	c->lr[c->nlr++] = (struct lref){c->n, yes, true};
+	code_byte(c, 0);
+	code_jmp(c, x);
+	code_here(c, yes);
+	code_gs(c, 0x8b, X_RCX, TCB_SPILL0, true);
+	c->cur.spill[0] = NOREG;
+}
+
+static void comes_back(struct em *e, uint32_t b)
+{
+	bool flags = e->lv->bin[b] & FLAGS_BIT;
+	struct code *c = &e->c;
+	struct xentry *x;
+
+	e->xback = grow(e->xback, e->nxback, &e->capxback, sizeof(*e->xback));
+	x = &e->xback[e->nxback++];
+	*x = (struct xentry){code_label(c), code_label(c), flags, e->g->insn[e->g->block[b].first].vaddr};
+	c->cur.flags = MAP_X_STUB;
+	if (flags) {
+		as_expected_rcx(e, x->label);
+	} else {
+		code_insn(c);
+		code_bytes(c, "\x4c\x8d\x7c\x24\xf9", 5); /* lea -7(%rsp),%r15 */
+		code_gs(c, 0x39, R15, TCB_EXPECT, true);
+		code_jcc(c, 5, x->label);
+	}
+	code_gs(c, 0x8b, R15, TCB_LP, true);
+	code_here(c, x->join);
+}
+
 /* Stub of block b; inl: the body follows, else jump to it. */
 void ctl_stub(struct em *e, uint32_t b, bool inl)
 {
@@ -138,7 +195,10 @@ void ctl_stub(struct em *e, uint32_t b, bool inl)
 	c->off = 0;
 	if (!direct)
 		code_gs(c, 0x89, R15, TCB_R15, true);
-	if (!direct || !comes_kept(e, k))
+	if (s == STUB_RETURN &&
+	    !(e->m->mapflags & MAP_F_SPARSE)) /* what is recorded for a replay has no log */
+		comes_back(e, b);
+	else if (!direct || !comes_kept(e, k))
 		code_gs(c, 0x8b, R15, TCB_LP, true);
 	c->cur.flags = MAP_X_STUB;
 	if (e->chk_stub[b])
@@ -225,6 +285,22 @@ static void expect_call(struct em *e, bool lp)
 		code_gs(c, 0x89, R15, TCB_LP, true);
 	code_insn(c);
 	code_bytes(c, "\x4c\x8d\x7c\x24\xf8", 5);
+	code_gs(c, 0x89, R15, TCB_EXPECT, true);
+}
+
+/* lea at(%rsp),%r15; mov %r15,%gs:EXPECT: as where a ret leads, or would */
+static void expect_return(struct em *e, int32_t at)
+{
+	struct code *c = &e->c;
+
+	code_insn(c);
+	if (at == (int8_t)at) {
+		code_bytes(c, "\x4c\x8d\x7c\x24", 4);
+		code_byte(c, (uint8_t)at);
+	} else {
+		code_bytes(c, "\x4c\x8d\xbc\x24", 4);
+		code_u32(c, (uint32_t)at);
+	}
 	code_gs(c, 0x89, R15, TCB_EXPECT, true);
 }
 
@@ -330,6 +406,16 @@ static void linked(struct em *e, const struct dec *d, const struct an_callee *t)
 	e->logbytes++;
 }
 
+/* the block ends with a jump that the decoder takes for a return to another stack (SEM_RETX) */
+static bool switches(const struct em *e, uint32_t b)
+{
+	uint32_t k = e->p->blockop[b];
+
+	while (k < e->p->nop && (e->p->op[k].op <= SEM_BLOCK || e->p->op[k].op == SEM_RMARK))
+		k += 1 + sem_has_slot(e->p->op[k].op);
+	return k < e->p->nop && e->p->op[k].op == SEM_RETX;
+}
+
 static void ijump(struct em *e, const struct dec *d, uint32_t b, uint32_t live)
 {
 	enum jumpkind k = glue_jump(e->m, e->g, b);
@@ -341,7 +427,9 @@ static void ijump(struct em *e, const struct dec *d, uint32_t b, uint32_t live)
 		linked(e, d, glue_link(e->g, b));
 	if (k != JUMP_PLAIN) {
 		code_gs(c, 0x89, R15, TCB_LP, true);
-		if (k != JUMP_RELOAD)
+		if (k == JUMP_LEAVES && switches(e, b))
+			expect_return(e, -7);
+		else if (k != JUMP_RELOAD)
 			code_gs(c, 0x89, X_RSP, TCB_EXPECT, true);
 		give_back(e);
 		flow_begin(e, b);
@@ -490,6 +578,7 @@ void ctl_end(struct em *e, uint32_t b, const struct dec *d, uint32_t i, uint32_t
 		commit(e);
 		if (!e->g->sum->keeps) {
 			code_gs(c, 0x89, R15, TCB_LP, true);
+			expect_return(e, 1 + (int32_t)(d->in.opcode == 0xc2 ? d->in.raw.imm[0].value.u : 0));
 			give_back(e);
 		}
 		flow_begin(e, b);
@@ -528,7 +617,7 @@ void ctl_end(struct em *e, uint32_t b, const struct dec *d, uint32_t i, uint32_t
 	}
 }
 
-/* what is out of line: exits of conditional tail jumps, entries with another rsp, return addresses */
+/* what is out of line: exits of conditional tail jumps, entries with another rsp, unseen code that comes back, return addresses */
 void ctl_cold(struct em *e)
 {
 	struct code *c = &e->c;
@@ -549,6 +638,20 @@ void ctl_cold(struct em *e)
 		code_advance(c, 8); /* the rest is what the join has written, too */
 		c->off -= 8;
 		code_jmp(c, e->xent[i].join);
+	}
+	for (uint32_t i = 0; i < e->nxback; i++) {
+		state(e, e->xback[i].vaddr);
+		c->cur.flags = MAP_X_STUB;
+		c->off = 0;
+		code_here(c, e->xback[i].label);
+		if (e->xback[i].site) {
+			c->cur.spill[0] = X_RCX;
+			code_gs(c, 0x8b, X_RCX, TCB_SPILL0, true);
+			c->cur.spill[0] = NOREG;
+		}
+		code_lea_label(c, R15, e->xback[i].join);
+		code_gs(c, 0x89, R15, TCB_RESUME, true);
+		code_gs(c, 0xff, 4, TCB_BACK, false);
 	}
 	for (uint32_t i = 0; i < e->npool; i++) {
 		uint64_t v = e->pool[i].vaddr;

@@ -14,8 +14,8 @@
  * A landing pad starts with rsp and the callee-saved registers as at some call of the group: the
  * unwinder restores them from the frame's own tables (psABI 6.2). So does a returns-twice site.
  *
- * Assumed of code that is not analysed: the psABI's calling convention, and that it writes
- * neither the caller's saved registers nor, without having been given an address of it, its frame.
+ * Assumed of code that is not analysed: the psABI's calling convention, and that it does not write to the caller's frame
+ * without having been given an address of it. The callee-saved registers that it leaves, and rsp, are told (RUN_EV_BACK).
  * What contradicts that is looked for (sp_stray.c); then, and where code has rules of its own anyhow (AN_I_STRAY), return
  * sites log rsp.
  */

@@ -2,7 +2,7 @@
  *
  * sp_stray.c - code that would be wrong if what it calls kept to the psABI
  *
- * Code that is not analysed is assumed to come back with rsp as the psABI says, and with the callee-saved registers.
+ * Code that is not analysed is assumed to come back with rsp as the psABI says.
  * Compiled code relies on that itself. Code that is right only where this is not so, written by hand, calls code of other rules:
  * what a Lisp's compiler makes at run time takes arguments off the stack, or leaves values on it. It shows, if the
  * assumption is made:
@@ -12,7 +12,8 @@
  *   - rsp is set to what is no address of the stack
  *   - a loop leaves the stack higher or lower than it found it
  *
- * What does not show it: a frame with rbp that never looks at rsp again before it is given back.
+ * What does not show it: a frame with rbp that never looks at rsp again before it is given back. The decoder then
+ * goes by rbp.
  */
 #include <stdlib.h>
 #include "sp.h"

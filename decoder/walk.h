@@ -78,8 +78,7 @@ enum {
 	FR_OPAQUE = 1, /* the caller is opaque code: returning leads to a mark */
 	FR_RMARK = 2, /* the return site begins with a SEM_RMARK */
 	FR_RESYNC = 4, /* the return site writes a RESYNC mark */
-	FR_DEAD = 8,
-	FR_BELOW = 16 /* with FR_OPAQUE: all but slot and flags is of the call below, walker.below */
+	FR_DEAD = 8
 };
 #define NSAVED 6
 struct frame {
@@ -88,7 +87,6 @@ struct frame {
 	struct inst *m;
 	uint64_t saved[NSAVED]; /* rbx, rbp, r12-r15 as the caller had them */
 	uint32_t flags, check;
-	uint64_t below; /* of FR_BELOW: that call's slot */
 };
 #define MAX_FRAMES (4u << 20)
 
@@ -148,8 +146,6 @@ struct walker {
 	uint32_t nframe, capframe;
 	struct frame *limbo; /* frames that were jumped over, a hash by slot */
 	uint32_t nlimbo, limbocap;
-	struct frame
-		below; /* walk_mark.c: the call that untraced code may yet come back from; slot 0: none */
 	uint64_t start_top; /* highest slot of the frames at the start */
 
 	uint64_t expect; /* mirrors tcb.expect */
@@ -159,6 +155,10 @@ struct walker {
 	bool whole; /* start.bin's place is about to be resumed at: all memory is known, */
 	bool handed; /* and all that the walk of the image before knew */
 	bool counted; /* which had come past the system call that it goes on with */
+	struct {
+		bool on;
+		struct run_back r;
+	} came; /* RUN_EV_BACK has been read, its RET mark is next */
 	uint64_t left; /* ip of the block control left from to unknown code, 0 if none */
 
 	struct proc *proc;
@@ -264,6 +264,7 @@ void pool_seen(struct inst *m, uint32_t block); /* it is being translated */
 int mod_apply(struct walker *w, uint32_t index);
 int mod_start(struct walker *w);
 struct inst *mod_at(const struct walker *w, uint64_t addr);
+struct inst *mod_at_copy(const struct walker *w, uint64_t addr);
 /* leader at a run-time address; NULL if none */
 const struct map_leader *mod_leader(struct walker *w, uint64_t addr, struct inst **m);
 const struct map_site *mod_site(struct walker *w, uint32_t id, struct inst **m);
@@ -272,14 +273,18 @@ uint32_t leader_flags(const struct inst *m, const struct map_leader *l, uint32_t
 void mod_free(struct walker *w);
 
 /* walk_frame.c */
+extern const uint8_t frame_saved[NSAVED];
 int frame_room(struct walker *w); /* for one more at frame[nframe] */
 int frame_push(struct walker *w, struct inst *m, uint32_t op, uint32_t flags, uint32_t check);
-void frame_push_opaque(struct walker *w, uint64_t slot, const struct frame *below);
+void frame_push_opaque(struct walker *w, uint64_t slot);
 void frame_drop(struct walker *w, uint64_t rsp); /* those whose slot is below rsp */
+void frame_set_aside(struct walker *w, uint64_t rsp); /* the same, where none of them comes back by that */
 void frame_cut(struct walker *w, uint32_t n); /* all but the first n */
 void frame_limbo(struct walker *w, const struct frame *f); /* taken off without a return */
 int frame_return(struct walker *w, uint64_t slot); /* ret */
 int frame_switch(struct walker *w, uint64_t slot, uint64_t target); /* SEM_RETX */
+/* untraced code came back, with that rsp, from a call to there, whose frame is taken off, wherever it is */
+int frame_back(struct walker *w, uint64_t rsp, const struct map_leader *l, struct inst *m);
 void frame_restore(struct walker *w, const struct frame *f);
 int frame_resume(struct walker *w, uint32_t i); /* pops all from i on, goes on at its return site */
 

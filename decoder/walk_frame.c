@@ -16,7 +16,9 @@
 #include <string.h>
 #include "walk.h"
 
-static const uint8_t saved_reg[NSAVED] = {SEM_RBX, SEM_RBP, SEM_R12, SEM_R13, SEM_R14, SEM_R15};
+#define FRAME_MAX (1ull << 20) /* a frame pointer is not further from its function's stack pointer */
+
+const uint8_t frame_saved[NSAVED] = {SEM_RBX, SEM_RBP, SEM_R12, SEM_R13, SEM_R14, SEM_R15};
 
 int frame_room(struct walker *w)
 {
@@ -40,13 +42,13 @@ int frame_push(struct walker *w, struct inst *m, uint32_t op, uint32_t flags, ui
 	f->m = m;
 	f->pc = op == NONE32 ? NULL : m->code + op;
 	for (int i = 0; i < NSAVED; i++)
-		f->saved[i] = w->r[saved_reg[i]];
+		f->saved[i] = w->r[frame_saved[i]];
 	f->flags = flags;
 	f->check = check;
 	return 0;
 }
 
-void frame_push_opaque(struct walker *w, uint64_t slot, const struct frame *below)
+void frame_push_opaque(struct walker *w, uint64_t slot)
 {
 	struct frame *f;
 
@@ -56,12 +58,6 @@ void frame_push_opaque(struct walker *w, uint64_t slot, const struct frame *belo
 	memset(f, 0, sizeof(*f));
 	f->slot = slot;
 	f->flags = FR_OPAQUE;
-	if (!below)
-		return;
-	*f = *below;
-	f->below = below->slot;
-	f->slot = slot;
-	f->flags = FR_OPAQUE | FR_BELOW;
 }
 
 void frame_restore(struct walker *w, const struct frame *f)
@@ -69,7 +65,7 @@ void frame_restore(struct walker *w, const struct frame *f)
 	if (f->flags & FR_OPAQUE)
 		return;
 	for (int i = 0; i < NSAVED; i++)
-		w->r[saved_reg[i]] = f->saved[i];
+		w->r[frame_saved[i]] = f->saved[i];
 }
 
 static struct frame *limbo_find(struct walker *w, uint64_t slot)
@@ -125,6 +121,14 @@ void frame_drop(struct walker *w, uint64_t rsp)
 	}
 }
 
+/* Untraced code may call from a stack above its own return address: libffi takes the arguments, which are there, for its stack. The
+ * call that led to it is not over. */
+void frame_set_aside(struct walker *w, uint64_t rsp)
+{
+	while (w->nframe > w->base && w->frame[w->nframe - 1].slot < rsp)
+		frame_limbo(w, &w->frame[--w->nframe]);
+}
+
 void frame_cut(struct walker *w, uint32_t n)
 {
 	while (w->nframe > n)
@@ -141,12 +145,7 @@ int frame_resume(struct walker *w, uint32_t i)
 	sig_trim(w);
 	w->r[SEM_RSP] = f->slot + 8;
 	if (f->flags & FR_OPAQUE) {
-		w->left = w->below.slot = 0;
-		if (f->flags & FR_BELOW) {
-			w->below = *f;
-			w->below.slot = f->below;
-			w->below.flags = FR_RMARK;
-		}
+		w->left = 0;
 		return walk_mark(w);
 	}
 	frame_restore(w, f);
@@ -198,7 +197,7 @@ static int return_unknown(struct walker *w, uint64_t slot)
 			w->res->blind_at = target;
 		return at_return_site(w, l, m);
 	}
-	w->left = w->below.slot = 0; /* opaque, or an entry that will announce itself */
+	w->left = 0; /* opaque, or an entry that will announce itself */
 	return walk_mark(w);
 }
 
@@ -210,6 +209,7 @@ int frame_return(struct walker *w, uint64_t slot)
 	bool plain;
 	int k;
 
+	w->expect = rsp - 7;
 	while (i && w->frame[i - 1].slot != slot)
 		i--;
 	if (!i) {
@@ -236,6 +236,50 @@ static bool own_label(const struct walker *w, const struct map_leader *l, const 
 		return false;
 	to = map_block_of(m->map, l->ops);
 	return to != NONE32 && m->map->block[to].group == from->group;
+}
+
+/* Is this the call that comes back to pc with that rsp? What it was called by need not care where rsp is: with a frame pointer,
+ * which points into its own frame. */
+static bool comes_back(const struct frame *f, const struct xop *pc, uint64_t rsp, uint64_t rbp)
+{
+	if (f->pc != pc || !f->slot || (f->flags & (FR_OPAQUE | FR_DEAD)))
+		return false;
+	return f->slot + 8 == rsp ||
+	       (f->saved[1] == rbp && rbp - f->slot < FRAME_MAX && rbp >= rsp && rbp - rsp < FRAME_MAX);
+}
+
+/* Only a call that is still under way: where one has come back already the frame is no longer what it was then, and what the
+ * analyzer knows of the frame behind the call need not be so. */
+int frame_back(struct walker *w, uint64_t rsp, const struct map_leader *l, struct inst *m)
+{
+	struct xop *pc = m->code + l->ops;
+	uint64_t rbp = w->r[SEM_RBP];
+	uint32_t i = w->nframe, k = 0;
+	struct frame *f = w->limbocap ? limbo_find(w, rsp - 8) : NULL;
+	char buf[200];
+
+	w->r[SEM_RSP] = rsp;
+	while (i && !comes_back(&w->frame[i - 1], pc, rsp, rbp))
+		i--;
+	if (i) {
+		frame_cut(w, i);
+		w->nframe--;
+		sig_trim(w);
+	} else if (f && comes_back(f, pc, rsp, rbp)) {
+		f->flags |= FR_DEAD;
+	} else {
+		while (k < w->limbocap && !comes_back(&w->limbo[k], pc, rsp, rbp))
+			k++;
+		if (k == w->limbocap)
+			return lost(w,
+				    "untraced code came back to %s, where no call is under way with that "
+				    "stack pointer",
+				    place(w, m->bias + l->vaddr, buf, sizeof(buf)));
+		w->limbo[k].flags |= FR_DEAD;
+	}
+	w->m = m;
+	w->pc = pc;
+	return 0;
 }
 
 /* SEM_RETX - control goes to target with rsp just above slot, from wherever the stack was */

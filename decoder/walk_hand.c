@@ -18,16 +18,11 @@
 #include <string.h>
 #include "walk.h"
 
-struct hand_site {
-	const struct map *map;
-	uint64_t bias, ret; /* where it returns to, 0: nowhere */
-	uint32_t op;
-};
-
 struct hand_frame {
 	struct frame f; /* its pc and m are the first walk's */
-	struct hand_site site; /* opaque: the call below's */
-	uint64_t ret; /* opaque: 0, or what is on the stack when no map has that */
+	const struct map *map; /* NULL: opaque */
+	uint64_t bias, ret; /* where it returns to; opaque: 0, or what is on the stack when no map has that */
+	uint32_t op;
 };
 
 struct hand {
@@ -45,12 +40,19 @@ struct hand {
 #define PAGE 4096ull
 #define FRAME_REACH 0x10000ull /* what belongs to a frame is not further below its return address */
 
-static void give_site(const struct frame *f, struct hand_site *h)
+static void give(struct walker *w, const struct frame *f, struct hand_frame *h)
 {
 	const struct map_leader *l;
 	uint32_t block;
 
+	memset(h, 0, sizeof(*h));
+	h->f = *f;
 	h->op = NONE32;
+	if (f->flags & FR_OPAQUE) {
+		if (mem_load(w->mem, f->slot, 8, &h->ret) && mod_at(w, h->ret))
+			h->ret = 0;
+		return;
+	}
 	h->map = f->m->map;
 	h->bias = f->m->bias;
 	if (!f->pc || f->pc - f->m->code >= f->m->map->nop)
@@ -60,16 +62,6 @@ static void give_site(const struct frame *f, struct hand_site *h)
 	block = l ? NONE32 : map_block_of(f->m->map, h->op);
 	if (l || block != NONE32)
 		h->ret = h->bias + (l ? l->vaddr : f->m->map->block[block].vaddr);
-}
-
-static void give(struct walker *w, const struct frame *f, struct hand_frame *h)
-{
-	memset(h, 0, sizeof(*h));
-	h->f = *f;
-	if ((f->flags & FR_OPAQUE) && mem_load(w->mem, f->slot, 8, &h->ret) && mod_at(w, h->ret))
-		h->ret = 0;
-	if (!(f->flags & FR_OPAQUE) || (f->flags & FR_BELOW))
-		give_site(f, &h->site);
 }
 
 /* hand_give - the walk has come to where another image begins, at rip */
@@ -157,46 +149,33 @@ void hand_free(struct hand *h)
 	free(h);
 }
 
-/* f with what it has of the first walk; opaque where there is nothing of ours any more */
-static void take_site(struct walker *w, const struct hand_site *h, struct frame *f)
+/* false: what was opaque is not now, and nothing is known of its registers */
+static bool take(struct walker *w, const struct hand_frame *h, struct frame *f)
 {
 	const struct map_leader *l;
-	struct inst *m = mod_at(w, h->ret);
+	struct inst *m = h->map ? mod_at(w, h->ret) : NULL;
 
+	*f = h->f;
 	f->m = NULL;
 	f->pc = NULL;
+	if (!h->map) {
+		l = h->ret ? mod_leader(w, h->ret, &m) : NULL;
+		return !l || !(l->flags & MAP_LEADER_RETURN);
+	}
+	f->flags = FR_OPAQUE;
 	if (h->op != NONE32 && m && m->map == h->map && m->bias == h->bias) {
 		f->m = m;
 		f->pc = m->code + h->op;
-		return;
+		f->flags = h->f.flags;
+		return true;
 	}
-	f->flags = FR_OPAQUE;
 	l = h->ret ? mod_leader(w, h->ret, &m) : NULL;
 	if (l && (l->flags & MAP_LEADER_RETURN)) {
 		f->m = m;
 		f->pc = m->code + l->ops;
 		f->flags = leader_flags(m, l, &f->check);
 	}
-}
-
-/* false: what was opaque is not now, and nothing is known of its registers */
-static bool take(struct walker *w, const struct hand_frame *h, struct frame *f)
-{
-	const struct map_leader *l;
-	struct inst *m;
-
-	*f = h->f;
-	if (!(f->flags & FR_OPAQUE)) {
-		take_site(w, &h->site, f);
-		return true;
-	}
-	if (f->flags & FR_BELOW) {
-		f->flags = FR_RMARK;
-		take_site(w, &h->site, f);
-		f->flags = f->flags == FR_RMARK ? FR_OPAQUE | FR_BELOW : FR_OPAQUE;
-	}
-	l = h->ret ? mod_leader(w, h->ret, &m) : NULL;
-	return !l || !(l->flags & MAP_LEADER_RETURN);
+	return true;
 }
 
 /* hand_stacks - what else is known of a forked process's stacks, before START's own; false: the memory is at its bound */

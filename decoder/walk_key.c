@@ -69,9 +69,9 @@ static int begin(struct walker *w, const struct run_key *k)
 	free(w->limbo);
 	w->limbo = NULL;
 	w->nlimbo = w->limbocap = 0;
-	w->left = w->below.slot = w->rep_done = 0;
+	w->left = w->rep_done = 0;
 	w->debt = 0;
-	w->execing = w->at_mark = false;
+	w->execing = w->at_mark = w->came.on = false;
 	w->expect = k->expect;
 	if (k->modules > w->proc->nmod)
 		return lost(w, "a keyframe rests on %u module records, modules.bin has %u (damaged or cut)",

@@ -409,9 +409,7 @@ h_RET:
 	SLOW(frame_return(w, r[SEM_RSP] - 8 - (uint64_t)pc->imm));
 	GO;
 h_RETX:
-	if (pc->dst) {
-		w->expect = r[SEM_RSP];
-	}
+	w->expect = r[SEM_RSP] - 7;
 	SLOW(frame_switch(w, r[SEM_RSP] - 8 - (uint64_t)pc->imm, r[pc->a]));
 	GO;
 h_SYSCALL:

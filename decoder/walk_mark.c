@@ -5,7 +5,8 @@
  *   CALLX, JMPX, a jump that leaves, a return to opaque code
  *        │
  *        ▼          EVENT: module records take effect, a handler ends, the process ends; then again
- *   next mark ────▶ RET: opaque code returned to the newest call that expects it
+ *   next mark ────▶ EVENT BACK, RET: opaque code came back, with the registers in the stream
+ *                   RET alone: what was taken for a return to opaque code was one to a call
  *                   ENTRY: a group entered at rsp = expect
  *                   ENTRYX: at the rsp in the stream
  *                   RESYNC: landing pad or returns-twice site, rsp in the stream
@@ -117,6 +118,15 @@ static int event(struct walker *w)
 		return moved(sig_return(w, arg));
 	case RUN_EV_RESUME:
 		return moved(sig_resume(w, arg));
+	case RUN_EV_BACK:
+		if (arg != sizeof(w->came.r))
+			return lost(w, "an event with %llu bytes", (unsigned long long)arg);
+		if (!need(w, sizeof(w->came.r)))
+			return log_ended(w);
+		memcpy(&w->came.r, w->p, sizeof(w->came.r));
+		w->came.on = true;
+		w->p += sizeof(w->came.r);
+		return 0;
 	case RUN_EV_UNEXPECTED:
 		w->res->unexpected++;
 		return 0;
@@ -126,41 +136,21 @@ static int event(struct walker *w)
 	}
 }
 
-/* Untraced code that was called may call on with the stack further up than its own return address: libffi takes the
- * arguments, which are there, for its stack. Then the call that it was entered by is not over, though its frame is below
- * the new one and goes, as that of code that was unwound. Which of the two it was tells the next return mark. The frame of
- * the untraced caller keeps that call meanwhile. */
-static bool call_below(const struct walker *w, uint64_t rsp, struct frame *f)
-{
-	*f = w->below;
-	if (w->left) {
-		if (w->nframe <= w->base)
-			return false;
-		*f = w->frame[w->nframe - 1];
-		if (f->flags != FR_RMARK || f->slot != w->expect)
-			return false;
-	}
-	return f->slot && f->slot < rsp - 8;
-}
-
 /* came: straight from the code that left, at the rsp it had. A jump that pushed something first (the PLT's
  * first entry, on its way to the dynamic linker) arrives like this with no frame at rsp; whether what it
  * pushed is a return address will show, but nothing untraced has run. */
 static int entered(struct walker *w, const struct map_site *s, struct inst *m, uint64_t rsp, bool came)
 {
-	struct frame below;
-	bool top, is_below;
+	bool top;
 
 	sig_trim(w);
-	is_below = !came && call_below(w, rsp, &below);
-	w->below.slot = 0;
-	frame_drop(w, rsp);
+	frame_set_aside(w, rsp);
 	top = w->nframe > w->base && w->frame[w->nframe - 1].slot == rsp;
 	if (!top) {
 		if (w->left && !came)
 			walk_place_opaque(w, w->left);
 		w->st->callbacks += !came;
-		frame_push_opaque(w, rsp, is_below ? &below : NULL);
+		frame_push_opaque(w, rsp);
 	}
 	w->left = 0;
 	w->r[SEM_RSP] = rsp;
@@ -170,34 +160,68 @@ static int entered(struct walker *w, const struct map_site *s, struct inst *m, u
 	return 0;
 }
 
+/* the return site that RUN_EV_BACK names, with a RET mark of that check; NULL and lost if it is none */
+static const struct map_leader *back_site(struct walker *w, uint32_t check, struct inst **m)
+{
+	const struct map_leader *l = NULL;
+	uint64_t copy = w->came.r.copy;
+	uint32_t expects;
+	struct map_xlat x;
+
+	*m = mod_at_copy(w, copy);
+	if (*m && map_xlat_at((*m)->map, (uint32_t)(copy - (*m)->copy), &x))
+		l = map_leader((*m)->map, x.vaddr);
+	if (l && (l->flags & MAP_LEADER_RETURN) && leader_flags(*m, l, &expects) == FR_RMARK &&
+	    expects == check)
+		return l;
+	lost(w, "a return mark (check %u) for %#llx in the copy, where there is none", check,
+	     (unsigned long long)copy);
+	return NULL;
+}
+
+static void back_registers(struct walker *w)
+{
+	w->came.on = false;
+	for (int i = 0; i < NSAVED; i++)
+		w->r[frame_saved[i]] = w->came.r.saved[i];
+}
+
+/* Opaque code came back: to whatever call that is under way, with whatever registers the stream says. */
+static int came_back(struct walker *w)
+{
+	struct inst *m;
+	const struct map_leader *l = back_site(w, *w->p >> 3, &m);
+
+	if (!l)
+		return 1;
+	walk_place_opaque(w, w->left);
+	w->left = 0;
+	back_registers(w);
+	w->flow->ops->entered(w->flow, m->bias + l->vaddr);
+	return frame_back(w, w->came.r.rsp, l, m);
+}
+
 /* A RET mark at p, not consumed: the return site's own op does that. */
 static int returned(struct walker *w)
 {
 	uint32_t check = *w->p >> 3;
-	bool below = !w->left && w->below.slot && w->below.check == check;
 
+	if (w->came.on)
+		return came_back(w);
 	for (uint32_t i = w->nframe; i--;) {
 		struct frame *f = &w->frame[i];
 
-		if (f->flags & FR_OPAQUE)
-			continue; /* left by a jump or unwound inside opaque code */
+		if (f->slot != w->expect - 1 || (f->flags & FR_OPAQUE))
+			continue;
 		if (!(f->flags & FR_RMARK) || f->check != check)
 			break;
-		if (below)
-			return lost(w, "a return mark (check %u) that two calls expect", check);
-		walk_place_opaque(w, w->left);
 		w->left = 0;
 		if (map_leader_of(f->m->map, f->pc - f->m->code))
 			w->flow->ops->entered(
 				w->flow, f->m->bias + map_leader_of(f->m->map, f->pc - f->m->code)->vaddr);
 		return frame_resume(w, i);
 	}
-	if (below && !frame_room(w)) {
-		w->frame[w->nframe] = w->below;
-		w->below.slot = 0;
-		return frame_resume(w, w->nframe++);
-	}
-	return lost(w, "a return mark (check %u) that the newest call does not expect", check);
+	return lost(w, "a return mark (check %u) that no call expects", check);
 }
 
 void walk_leave(struct walker *w)
@@ -261,7 +285,7 @@ int walk_mark(struct walker *w)
 			sig_longjmp(w, rd64(w->p - 8));
 			frame_drop(w, rd64(w->p - 8));
 			w->r[SEM_RSP] = rd64(w->p - 8);
-			w->left = w->below.slot = 0;
+			w->left = 0;
 			w->m = m;
 			w->pc = m->code + s->ops;
 			w->flow->ops->entered(w->flow, m->bias + s->vaddr);
@@ -272,6 +296,18 @@ int walk_mark(struct walker *w)
 	}
 }
 
+/* At a SEM_RMARK that a return leads to, and so it is: where flags are in use, at the very first instruction, or by a detour */
+static bool back_here(struct walker *w)
+{
+	struct inst *m;
+	const struct map_leader *l = back_site(w, *w->p >> 3, &m);
+
+	if (!l || m != w->m || m->code + l->ops != w->pc || w->came.r.rsp != w->r[SEM_RSP])
+		return false;
+	back_registers(w);
+	return true;
+}
+
 /* At a SEM_RMARK whose byte is not next. */
 int walk_rmark(struct walker *w)
 {
@@ -280,6 +316,8 @@ int walk_rmark(struct walker *w)
 
 		if (!need(w, 1))
 			return seek_dry(w);
+		if (w->came.on && RUN_MARK_KIND(*w->p) == RUN_MARK_RET && !back_here(w))
+			return came_back(w);
 		if (*w->p == (uint8_t)w->pc->imm) {
 			w->p++;
 			w->pc++;

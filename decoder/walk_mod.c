@@ -159,6 +159,17 @@ const struct map_site *mod_site(struct walker *w, uint32_t id, struct inst **m)
 	return NULL;
 }
 
+struct inst *mod_at_copy(const struct walker *w, uint64_t addr)
+{
+	for (uint32_t i = w->ninst; i--;) {
+		struct inst *m = w->inst[i];
+
+		if (m->live && addr - m->copy < m->map->head->sect[MAP_COPY].size)
+			return m;
+	}
+	return NULL;
+}
+
 /* What stands at a return site: a RET mark (in its ops), or a RESYNC mark, where its stub is shared
  * with another kind of entry. The return then leads to a SEM_JMPX: not a jump, so it is not executed
  * as one (a jump sets tcb.expect), only the mark is read. */

@@ -31,7 +31,8 @@ struct aside {
 	struct xop *pc;
 	struct inst *m;
 	uint64_t expect, left, rep_done;
-	struct frame below;
+	struct run_back came;
+	bool came_on;
 	bool execing;
 	uint32_t base, nframe;
 	uint32_t bytes, debt; /* to be skipped when it goes on */
@@ -168,7 +169,8 @@ static int push(struct walker *w, const struct place *at, const struct run_signa
 	a->m = w->m;
 	a->expect = w->expect;
 	a->left = w->left;
-	a->below = w->below;
+	a->came = w->came.r;
+	a->came_on = w->came.on;
 	a->execing = w->execing;
 	a->rep_done = w->rep_done;
 	a->base = w->base;
@@ -180,9 +182,9 @@ static int push(struct walker *w, const struct place *at, const struct run_signa
 	w->aside = xrealloc(w->aside, w->naside + 1, sizeof(*w->aside));
 	w->aside[w->naside++] = a;
 	w->base = w->nframe;
-	w->expect = w->left = w->below.slot = w->rep_done = 0;
+	w->expect = w->left = w->rep_done = 0;
 	w->debt = 0;
-	w->execing = false;
+	w->execing = w->came.on = false;
 	w->pc = NULL;
 	return at->begun ? block_stops(w, s->rip) : 0;
 }
@@ -270,12 +272,13 @@ static void restore(struct walker *w)
 	w->m = a->m;
 	w->expect = a->expect;
 	w->left = a->left;
-	w->below = a->below;
 	w->execing = a->execing;
 	w->rep_done = a->rep_done;
 	frame_cut(w, a->nframe);
 	w->base = a->base;
-	w->at_mark = a->at.mark;
+	w->came.r = a->came;
+	w->came.on = a->came_on;
+	w->at_mark = a->at.mark || a->came_on;
 	w->back = w->pc;
 	w->back_asked = w->flow->nasked;
 }
@@ -312,6 +315,7 @@ bool sig_undo(struct walker *w, uint64_t rip)
 	if (!a || w->pc || a->handed || a->s.rip != rip || a->nframe != w->nframe)
 		return false;
 	restore(w);
+	w->came.on = false;
 	w->pc = NULL; /* nothing goes on here: what of its block has run is counted now */
 	memcpy(w->r, a->s.gpr, sizeof(a->s.gpr));
 	if (a->at.begun)
@@ -399,6 +403,7 @@ int sig_resume(struct walker *w, uint64_t size)
 	}
 	w->left = w->rep_done = 0;
 	w->debt = 0;
+	w->came.on = false;
 	if (!handed)
 		frame_drop(w, r.gpr[SEM_RSP]);
 	if (r.stack_size && walk_stack(w, r.stack, r.stack_size))

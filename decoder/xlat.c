@@ -140,7 +140,6 @@ static bool xlat_control(const struct sem_op *o, struct xop *x, const struct ins
 		return true;
 	case SEM_RETX:
 		x->h = H_RETX;
-		x->dst = o->dst == SEM_RETX_JUMP;
 		return o->a < SEM_NREGS;
 	case SEM_SYSCALL:
 		x->h = H_SYSCALL;

@@ -22,7 +22,7 @@
 
 #include <stdint.h>
 
-#define RUN_VERSION 14
+#define RUN_VERSION 15
 
 /* ---- stream: marks -------------------------------------------------------------------
  *
@@ -36,7 +36,8 @@
  */
 enum run_mark {
 	RUN_MARK_RET = 1, /* 1 byte: kind | check << 3; check = low 5 bits of the block's number,
-	                         as in SEM_RMARK.imm */
+	                         as in SEM_RMARK.imm. A return in traced code led here; where it did not, RUN_EV_BACK
+	                         stands before it */
 	RUN_MARK_ENTRY = 2, /* group entered with rsp as the last instrumented call left it */
 	RUN_MARK_ENTRYX = 3, /* entered otherwise (callback, handler): + 8 bytes rsp */
 	RUN_MARK_RESYNC = 4, /* landing pad / returns-twice site: + 8 bytes rsp */
@@ -72,6 +73,9 @@ enum run_event {
 	/* argument = TSC. Before a system call that may wait, and behind it (both stand before its mark): what comes
 	 * before is not later, what comes after is not earlier */
 	RUN_EV_TIME = 10,
+	/* Before a RET mark: it is not a ret of traced code that led to the return site. Code that is not traced came back, on
+	 * whatever stack, with whatever registers. Argument = sizeof(struct run_back), which follows */
+	RUN_EV_BACK = 11,
 };
 
 /* What the first instruction of a thread finds: it is the one behind the system call that made the thread.
@@ -118,6 +122,12 @@ struct run_resume {
 		stack_size; /* address and number of bytes that follow: of a stack whose frames the stream
 	                       does not tell, from below rsp on up. 0 where rsp is that of the signal that ends */
 };
+
+struct run_back {
+	uint64_t copy; /* run-time address in the copy: of the return site's stub */
+	uint64_t rsp, saved[6]; /* the program's; rbx, rbp, r12 to r15 */
+};
+_Static_assert(sizeof(struct run_back) == 64, "rt_entry.S writes it");
 
 /* A keyframe: what a walk that has lost its way needs to start from here. Only where Intel PT tells the control flow. It
  * stands at a chunk's beginning and is no part of the stream (run_chunk.key). The thread is in the chunk-full hook,
@@ -295,7 +305,9 @@ enum run_stop_where {
 struct tcb {
 	uint64_t lp; /* 0x00 log pointer while r15 is given back */
 	uint64_t r15; /* 0x08 the program's r15 while r15 is the log pointer */
-	uint64_t expect; /* 0x10 rsp that the callee of the last instrumented call sees at entry */
+	uint64_t
+		expect; /* 0x10 rsp that the callee of the last instrumented call sees at entry. Behind a return: one more
+	                        than the address of the return address (ret n: n + 1 more) */
 	uint64_t spill[2]; /* 0x18 0x20 borrowed registers */
 	uint64_t flags; /* 0x28 rax while flags are saved around a space check */
 	uint64_t resume; /* 0x30 copy address to go on at after the slow path */
@@ -308,7 +320,10 @@ struct tcb {
 	                        executes it as the kernel would (rcx = tcb.target, r11 = RFLAGS),
 	                        writes the mark, comes back to tcb.resume with r15 = log pointer */
 	uint64_t self; /* 0x50 linear address of this block */
-	uint64_t saved_rsp; /* 0x58 program's rsp while the runtime's C code runs */
+	uint64_t
+		back; /* 0x58 rt entry: jumped to at a return site that no return of traced code leads to, with tcb.resume set,
+	                        r15 free, all other registers and flags the program's; writes RUN_EV_BACK, comes back to
+	                        tcb.resume with r15 = log pointer, all else kept */
 	uint64_t rt_stack; /* 0x60 top of the runtime's own stack for this thread */
 	uint64_t
 		nondet; /* 0x68 rt entry: jumped to in place of an instruction whose result a replay must be told
@@ -334,6 +349,7 @@ enum {
 	TCB_TARGET = 0x38,
 	TCB_CHUNK_FULL = 0x40,
 	TCB_SYSCALL = 0x48,
+	TCB_BACK = 0x58,
 	TCB_NONDET = 0x68,
 	TCB_WHAT = 0x70,
 	TCB_LIMIT = 0x78,

@@ -204,7 +204,7 @@ enum sem_code {
 	                 ops before; a = none, imm = n */
 	SEM_RETX, /* a return that may not be LIFO: a = target run-time address, imm = n. Or (dst ==
 	             SEM_RETX_JUMP) an indirect jump that leaves on another stack than the group's own; the
-	             copy has set tcb.expect = rsp. Every callee-saved register is known here: none is
+	             copy has set tcb.expect as a return to rsp would. Every callee-saved register is known here: none is
 	             taken from a frame */
 	SEM_SYSCALL, /* a syscall mark follows; then to NEXT. rax, rcx, r11 set from the mark */
 	SEM_HALT, /* ud2, hlt, int3: control does not go on here */

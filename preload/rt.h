@@ -521,6 +521,7 @@ void rt_pt_counter(uint32_t counter, uint32_t ptwrite); /* puts it into the thre
 extern char rt_pt_branch[], rt_pt_ptw[];
 extern char rt_clone_after[], rt_exit_after[], rt_call_after[];
 extern char rt_full_entry[], rt_full_regs[], rt_full_saved[], rt_full_end[];
+extern char rt_back_entry[], rt_back_rax[], rt_back_told[], rt_back_done[], rt_back_end[];
 extern char rt_sys_early[], rt_sys_ready[], rt_sys_late[], rt_sys_late_end[];
 extern char rt_sys_entry[], rt_sys_nr[], rt_sys_flags[], rt_sys_call[], rt_sys_after[], rt_sys_logged[],
 	rt_sys_end[];

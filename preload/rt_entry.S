@@ -5,6 +5,7 @@
  *   ld.so ──▶ rt_ctor ──▶ rt_init() ──▶ back to ld.so, whose return site is patched by then
  *
  *   copy ──▶ rt_full_entry ──▶ rt_chunk_full() ──▶ tcb.resume
+ *   copy ──▶ rt_back_entry: RUN_EV_BACK ──▶ tcb.resume
  *   copy ──▶ rt_sys_entry: ordinary call ─────────▶ mark ─▶ tcb.resume
  *                 └─▶ rt_slow_entry ──▶ rt_syscall() ─┬─▶ rt_finish ─▶ tcb.resume
  *                                                     ├─▶ rt_real: the call itself ─▶ rt_syscall_post()
@@ -222,6 +223,30 @@ label rt_full_saved
 	load_all
 	jmp *%gs:T_RESUME
 label rt_full_end
+
+/* Untraced code has come back. All stores but the last are behind the log pointer: until then all can be done again. */
+label rt_back_entry
+	mov %gs:T_LP, %r15
+	mov %rax, SV(R_RAX)
+label rt_back_rax
+	movl $(6 | 11 << 3), (%r15)	/* RUN_MARK_EVENT | RUN_EV_BACK << RUN_MARK_ID_SHIFT */
+	movq $RUN_BACK_SIZE, 4(%r15)
+	mov %gs:T_RESUME, %rax
+	mov %rax, 12(%r15)
+	mov %rsp, 20(%r15)
+	mov %rbx, 28(%r15)
+	mov %rbp, 36(%r15)
+	mov %r12, 44(%r15)
+	mov %r13, 52(%r15)
+	mov %r14, 60(%r15)
+	mov %gs:T_R15, %rax
+	mov %rax, 68(%r15)
+	mov SV(R_RAX), %rax
+label rt_back_told
+	lea 12 + RUN_BACK_SIZE(%r15), %r15
+label rt_back_done
+	jmp *%gs:T_RESUME
+label rt_back_end
 
 label rt_sys_entry
 	mov %r15, %gs:T_LP

@@ -13,6 +13,7 @@
 #define T_RESUME 0x30
 #define T_TARGET 0x38
 #define T_SELF 0x50
+#define RUN_BACK_SIZE 64 /* struct run_back */
 #define T_STACK 0x60
 #define T_PLACE 0x80
 

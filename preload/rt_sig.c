@@ -181,7 +181,7 @@ static int when(struct rt_tcb *t, uint64_t rip, const struct rt_intr *in)
 		return REC_AT_SIGRETURN;
 	if (within(rip, rt_sig_open, rt_sig_open_end))
 		return REC_AT_HANDLER;
-	if (!within(rip, rt_text_lo, rt_text_hi) || within(rip, rt_full_entry, rt_full_end))
+	if (!within(rip, rt_text_lo, rt_text_hi) || within(rip, rt_full_entry, rt_back_end))
 		return -1;
 	return in->w.where == RUN_STOP_IN_HOOK ? REC_BEFORE_CALL : REC_AFTER_CALL;
 }

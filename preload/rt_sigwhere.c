@@ -74,6 +74,19 @@ static void in_full(struct rt_tcb *t, uint64_t rip, struct rt_intr *in)
 	at_resume(t, in, lp);
 }
 
+/* the event of untraced code that has come back: not yet written, to be written once more, or done */
+static void in_back(struct rt_tcb *t, uint64_t rip, struct rt_intr *in)
+{
+	if (within(rip, rt_back_rax, rt_back_told))
+		in->gpr[RAX] = t->sv.gpr[RAX];
+	if (rip >= (uint64_t)rt_back_done) {
+		at_resume(t, in, in->gpr[R15]);
+		return;
+	}
+	at_resume(t, in, t->t.lp);
+	in->raw_rip = (uint64_t)rt_back_entry;
+}
+
 /* most calls: registers are where they were but for rax, rcx and flags */
 static void in_fast(struct rt_tcb *t, uint64_t rip, struct rt_intr *in)
 {
@@ -179,6 +192,8 @@ struct rt_tcb *rt_sig_look(struct rt_tcb *t, const uint64_t *uc, struct rt_intr 
 		in->gpr[i] = uc[rt_uc_word[i]];
 	if (within(rip, rt_full_entry, rt_full_end)) {
 		in_full(t, rip, in);
+	} else if (within(rip, rt_back_entry, rt_back_end)) {
+		in_back(t, rip, in);
 	} else if (within(rip, rt_sys_entry, rt_sys_end)) {
 		in_fast(t, rip, in);
 	} else if (within(rip, rt_sig_open, rt_sig_open_end)) {

@@ -84,6 +84,7 @@ static struct rt_tcb *tcb_new(uint32_t proc)
 	t->t.self = (uint64_t)t;
 	t->t.chunk_full = (uint64_t)rt_full_entry;
 	t->t.syscall = (uint64_t)rt_sys_entry;
+	t->t.back = (uint64_t)rt_back_entry;
 	t->t.nondet = (uint64_t)rt_full_entry; /* rt_chunk_full() sees which by tcb.what */
 	t->t.rt_stack = (uint64_t) private + RT_PRIVATE;
 	t->sig_own = (void *)private;

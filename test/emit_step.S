@@ -73,10 +73,14 @@ step_out:
 	pop	%rbx
 	ret
 
-	.globl	step_chunk_full, step_syscall
+	.globl	step_chunk_full, step_syscall, step_back
 step_chunk_full:
 	incq	step_full(%rip)
 	mov	step_chunk(%rip), %r15
+	jmp	*%gs:0x30
+step_back:
+	incq	step_backs(%rip)
+	mov	%gs:0x00, %r15
 	jmp	*%gs:0x30
 step_syscall:
 	mov	%rax, (%r15)
@@ -87,11 +91,12 @@ step_syscall:
 
 	.bss
 	.balign	16
-	.globl	step_in, step_res, step_full, step_chunk
+	.globl	step_in, step_res, step_full, step_chunk, step_backs
 step_in:	.skip	272
 step_res:	.skip	272
 step_code:	.skip	8
 step_rsp:	.skip	8
 step_full:	.skip	8
+step_backs:	.skip	8
 step_chunk:	.skip	8
 	.section .note.GNU-stack,"",@progbits

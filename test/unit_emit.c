@@ -31,7 +31,7 @@
 #include "map.h"
 #include "run.h"
 
-extern char step_chunk_full[], step_syscall[];
+extern char step_chunk_full[], step_syscall[], step_back[];
 extern uint64_t step_full, step_chunk;
 
 typedef uint64_t (*fn)(uint64_t, uint64_t);
@@ -148,6 +148,7 @@ static int apply(const char *path, uint64_t chunk)
 	tcb.limit = chunk + RUN_CHUNK_SIZE;
 	tcb.chunk_full = (uintptr_t)step_chunk_full;
 	tcb.syscall = (uintptr_t)step_syscall;
+	tcb.back = (uintptr_t)step_back;
 	step_chunk = chunk;
 	return (int)syscall(SYS_arch_prctl, ARCH_SET_GS, &tcb);
 }

@@ -128,6 +128,11 @@ static void leader(uint32_t vaddr, uint32_t at, uint32_t flags)
 	leaders[nleader++] = (struct map_leader){vaddr, at, flags};
 }
 
+/* The copy: what stands at a link-time address is as far from its beginning. */
+#define COPY_VADDR 0x1000u
+static uint8_t copy[0x4000];
+static struct map_xlat xlats[NELEM(leaders)];
+
 static struct map *build(uint8_t **keep)
 {
 	static const struct {
@@ -138,6 +143,7 @@ static struct map *build(uint8_t **keep)
 		{MAP_GROUPS, groups, sizeof(groups)},  {MAP_RODATA, NULL, sizeof(struct map_rodata)},
 		{MAP_ROBYTES, rodata, sizeof(rodata)}, {MAP_STRINGS, "", 1},
 		{MAP_INSNLEN, lens, sizeof(lens)},     {MAP_INSNOPS, insnops, sizeof(insnops)},
+		{MAP_COPY, copy, sizeof(copy)},
 	};
 	struct map_rodata ro = {.vaddr = 0x9000, .size = sizeof(rodata)};
 	struct map_head h = {.magic = MAP_MAGIC, .version = MAP_VERSION, .nsites = nsite};
@@ -147,6 +153,10 @@ static struct map *build(uint8_t **keep)
 	size_t at = 1024;
 
 	count_ops();
+	for (uint32_t i = 0; i < nleader; i++)
+		xlats[i] = (struct map_xlat){.copy_off = leaders[i].vaddr - COPY_VADDR,
+					     .vaddr = leaders[i].vaddr,
+					     .flags = MAP_X_STUB};
 	for (int i = 0; i < MAP_NSECTIONS; i++) {
 		const void *p = NULL;
 		size_t n = 0;
@@ -162,6 +172,8 @@ static struct map *build(uint8_t **keep)
 			p = sites, n = nsite * sizeof(*sites);
 		if (i == MAP_LEADERS)
 			p = leaders, n = nleader * sizeof(*leaders);
+		if (i == MAP_XLAT)
+			p = xlats, n = nleader * sizeof(*xlats);
 		h.sect[i] = (struct map_sect){at, n, XXH3_64bits(p ? p : b, n)};
 		if (n)
 			memcpy(b + at, p, n);
@@ -215,6 +227,19 @@ static void put_event(uint32_t id, uint64_t arg)
 	put64(arg);
 }
 
+#define COPY 0x40000000ull
+#define COPY2 0x50000000ull
+
+/* untraced code comes back to the return site at vaddr, with that rsp; all else is i + 1 */
+static void put_back(uint64_t base, uint32_t vaddr, uint64_t rsp, unsigned check)
+{
+	struct run_back b = {.copy = base + vaddr - COPY_VADDR, .rsp = rsp, .saved = {1, 2, 3, 4, 5, 6}};
+
+	put_event(RUN_EV_BACK, sizeof(b));
+	put(&b, sizeof(b));
+	put8(RUN_MARK_RET | check << 3);
+}
+
 /* ---- running it ------------------------------------------------------------------------------ */
 
 static struct ptrace_rec got[100000];
@@ -254,9 +279,9 @@ static const struct run_stop_state *stop; /* of a stop by a signal, or NULL */
 static uint32_t tid = 7;
 static uint32_t nmod = 1;
 static const struct run_module module[3] = {
-	{.kind = 1, .bias = BIAS, .lo = BIAS, .hi = BIAS + 0x10000, .site_base = 100},
+	{.kind = 1, .bias = BIAS, .lo = BIAS, .hi = BIAS + 0x10000, .site_base = 100, .copy_base = COPY},
 	{.kind = 0, .lo = BIAS - 0x10000, .hi = BIAS},
-	{.kind = 1, .bias = BIAS2, .lo = BIAS2, .hi = BIAS2 + 0x10000, .site_base = 200},
+	{.kind = 1, .bias = BIAS2, .lo = BIAS2, .hi = BIAS2 + 0x10000, .site_base = 200, .copy_base = COPY2},
 };
 
 static uint64_t start_rsp = RSP0;
@@ -463,7 +488,7 @@ static void test_opaque(void)
 
 	opaque_map();
 	put_event(RUN_EV_EXEC, 0); /* may stand before any mark */
-	put8(RUN_MARK_RET | 5 << 3);
+	put_back(COPY, 0x1005, RSP0, 5);
 	finish();
 	expect("opaque call", go(), WALK_EXIT, plain, 3);
 	check(st.opaque_entries == 1 && res.nplace == 1 && res.place[0].ip == BIAS + 0x1000, "opaque place");
@@ -480,15 +505,31 @@ static void test_opaque(void)
 	put_mark(RUN_MARK_ENTRYX, 100);
 	put64(RSP0 - 96);
 	put32(0x77);
-	put8(RUN_MARK_RET | 5 << 3);
+	put_back(COPY, 0x1005, RSP0, 5);
 	finish();
 	expect("callback", go(), WALK_EXIT, back, 5);
 	check(st.callbacks == 1 && st.opaque_entries >= 1, "callback counted");
 
 	opaque_map();
-	put8(RUN_MARK_RET | 6 << 3);
+	put_back(COPY, 0x1005, RSP0, 6);
 	finish();
 	expect("wrong return mark", go(), WALK_LOST, plain, 1);
+	opaque_map();
+	put8(RUN_MARK_RET | 5 << 3);
+	finish();
+	expect("a return that does not say from where", go(), WALK_LOST, plain, 1);
+	opaque_map();
+	put_back(COPY, 0x1005, RSP0 - 8, 5);
+	finish();
+	expect("untraced code that comes back on an unknown stack", go(), WALK_LOST, plain, 1);
+	opaque_map();
+	put_back(COPY, 0x2000, RSP0, 5);
+	finish();
+	expect("untraced code that comes back where no call is", go(), WALK_LOST, plain, 1);
+	opaque_map();
+	put_back(COPY2, 0x1005, RSP0, 5);
+	finish();
+	expect("untraced code that comes back to no module", go(), WALK_LOST, plain, 1);
 	opaque_map();
 	put_mark(RUN_MARK_ENTRY, 101);
 	expect("entry mark of a resync site", go(), WALK_LOST, plain, 1);
@@ -564,7 +605,7 @@ static void test_resync(void)
 	put64(RSP0 - 32);
 	put8(0);
 	put8(1);
-	put8(RUN_MARK_RET | 5 << 3);
+	put_back(COPY, 0x1005, RSP0 - 32, 5);
 	finish();
 	expect("resync drops frames", go(), WALK_EXIT, want, 7);
 }
@@ -1447,6 +1488,7 @@ static void thread_map(void)
 	block(0x3000, 2, 2);
 	rec(0x3000, PTRACE_R, 2, SEM_FSBASE, 0);
 	op(SEM_CALLX, 0, SEM_NONE, SEM_NONE, SEM_NONE, SEM_TARGETS(0, nop + 1));
+	leader(0x3005, nop, MAP_LEADER_RETURN);
 	op(SEM_RMARK, 0, SEM_NONE, SEM_NONE, SEM_NONE, 5);
 	exit_block(0x3005);
 }
@@ -1473,7 +1515,7 @@ static void test_thread_start(void)
 	thread_map();
 	s = begin_at(0x3000);
 	put_start(&s, NULL);
-	put8(RUN_MARK_RET | 5 << 3);
+	put_back(COPY, 0x3005, s.gpr[SEM_RSP] + 8, 5);
 	put_event(RUN_EV_TIME, 99);
 	put_event(RUN_EV_EXIT, 3);
 	expect("a thread with a stack of its own", go(), WALK_EXIT, own, 1);
@@ -1484,7 +1526,7 @@ static void test_thread_start(void)
 	put_start(&s, NULL);
 	put_mark(RUN_MARK_ENTRYX, 100);
 	put64(RSP0 - 64);
-	put8(RUN_MARK_RET | 5 << 3);
+	put_back(COPY, 0x3005, RSP0 - 56, 5);
 	put_event(RUN_EV_EXIT, 0);
 	expect("a thread that opaque code made", go(), WALK_EXIT, own, 1);
 
@@ -1583,7 +1625,7 @@ static void test_others_module(void)
 	put_start(&s, NULL);
 	put_mark(RUN_MARK_ENTRYX, 200);
 	put64(RSP0 - 64);
-	put8(RUN_MARK_RET | 5 << 3);
+	put_back(COPY2, 0x3005, RSP0 - 56, 5);
 	put_event(RUN_EV_MODULE, 2); /* known by now */
 	put_event(RUN_EV_EXIT, 0);
 	expect("a mark in a module another thread has loaded", go(), WALK_EXIT, want, 2);
@@ -1592,7 +1634,7 @@ static void test_others_module(void)
 	s.rip += BIAS2 - BIAS;
 	s.modules = 3;
 	put_start(&s, NULL);
-	put8(RUN_MARK_RET | 5 << 3);
+	put_back(COPY2, 0x3005, s.gpr[SEM_RSP] + 8, 5);
 	put_event(RUN_EV_EXIT, 0);
 	expect("a start in a module another thread has loaded", go(), WALK_EXIT, want + 1, 1);
 	thread_map();

@@ -60,21 +60,21 @@ ours() {
 
 # one KIND CASE PREFIX... - in a fresh directory; output in ../KIND.out and .err, what it leaves in .files and left
 one() {
-	local kind=$1 name=$2 id=$1-$2-$$ k p
+	local kind=$1 name=$2 id=$1-$2-$$ k p turn
 	shift 2
 	rm -rf "$work/dir"; mkdir -p "$work/dir/tmp"; cp "$work/text" "$work/dir/text"; chmod 1777 "$work/dir/tmp"
 	(cd "$work/dir" && ports=$((20000 + RANDOM % 10000)) && export ports TMPDIR=$PWD/tmp HOME=$PWD TREES_CASE=$id &&
 		"c_$name" "$@") > "$work/$kind.out" 2> "$work/$kind.err" < /dev/null
 	k=$?
 	# the collectors may still be compressing
-	for _ in $(seq $((timeout * 5))); do
+	for turn in $(seq $((timeout * 5))); do # (not $_, which is the last command's argument)
 		left=$(ours "$id")
 		[[ $left ]] || break
 		sleep 0.2
-		[[ $kind != native ]] || ((_ < 25)) || break
+		[[ $kind != native ]] || ((turn < 25)) || break
 		# none: it has ended meanwhile
 		cmdline=$(tr '\0' ' ' < "/proc/${left%%$'\n'*}/cmdline" 2> /dev/null)
-		[[ ! $cmdline || $cmdline == *ptrace-collect* ]] || ((_ < 25)) || break
+		[[ ! $cmdline || $cmdline == *ptrace-collect* ]] || ((turn < 25)) || break
 	done
 	for p in $left; do
 		left="process left: $p $(tr '\0' ' ' < "/proc/$p/cmdline")"
