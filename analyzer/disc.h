@@ -83,6 +83,8 @@ struct ijmp {
 	bool assumed; /* exact if no byte of the group is left unreached: the table has no bound */
 	bool stays; /* arithmetic on code addresses: anywhere in the group */
 	bool bounded; /* solved without scanning */
+	uint32_t
+		missed; /* of disc.run: those that are no candidates of it, because they were found before it */
 };
 
 struct disc {
@@ -100,8 +102,9 @@ struct disc {
 	VEC(struct edge) fall; /* fall-through from one piece into another */
 	VEC(struct edge) lea; /* code that computes an address in text: from the insn to the address */
 	uint32_t sorted; /* entries of lea when it was sorted last */
+	VEC(uint32_t) run; /* starts of bytes that nothing was found to reach */
 	VEC(struct edge) fn; /* the same, to the start of a function */
-	VEC(struct ijmp) ijmp; /* ascending vaddr after disc_sort_ijmps */
+	VEC(struct ijmp) ijmp; /* ascending vaddr after disc_sort */
 	VEC(struct disc_name) cls; /* functions and GOT slots whose names matter, ascending vaddr */
 	uint32_t nalt; /* instructions also entered behind their prefix */
 	bool nomem;
@@ -115,6 +118,7 @@ uint32_t disc_piece(const struct disc *d, uint32_t v); /* index, AN_NONE outside
 uint32_t disc_root(struct disc *d, uint32_t piece);
 void disc_join(struct disc *d); /* recompute unions from edges; splits gaps first */
 void disc_walk(struct disc *d); /* until the work list is empty */
+void disc_sort(struct disc *d); /* what a walk has added to, before it is looked at */
 void disc_push(struct disc *d, uint32_t v, uint8_t flags);
 void disc_named(struct disc *d, uint32_t from, uint64_t v); /* `from` (code or data) holds address v */
 bool disc_names(struct disc *d); /* fills cls */

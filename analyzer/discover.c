@@ -53,6 +53,15 @@ struct ijmp *disc_ijmp(const struct disc *d, uint32_t v)
 	return d->ijmp.n ? bsearch(&key, d->ijmp.v, d->ijmp.n, sizeof(key), cmp_ijmp) : NULL;
 }
 
+void disc_sort(struct disc *d)
+{
+	if (d->ijmp.n)
+		qsort(d->ijmp.v, d->ijmp.n, sizeof(*d->ijmp.v), cmp_ijmp);
+	if (d->lea.n != d->sorted)
+		qsort(d->lea.v, d->lea.n, sizeof(*d->lea.v), cmp_lea);
+	d->sorted = d->lea.n;
+}
+
 /* Solves the indirect jumps of every group that has some and changed since it was last looked at.
  * True if new targets were found. */
 static bool solve_all(struct disc *d, bool scan)
@@ -111,11 +120,7 @@ static void solve_tables(struct disc *d, bool scan)
 	bool more = true;
 
 	for (int round = 0; round < ROUNDS_MAX && more && !d->nomem; round++) {
-		if (d->ijmp.n)
-			qsort(d->ijmp.v, d->ijmp.n, sizeof(*d->ijmp.v), cmp_ijmp);
-		if (d->lea.n != d->sorted)
-			qsort(d->lea.v, d->lea.n, sizeof(*d->lea.v), cmp_lea);
-		d->sorted = d->lea.n;
+		disc_sort(d);
 		disc_join(d);
 		more = solve_all(d, scan);
 		if (more)
@@ -168,6 +173,7 @@ static void teardown(struct disc *d)
 	free(d->lea.v);
 	free(d->fn.v);
 	free(d->ijmp.v);
+	free(d->run.v);
 	free(d->cls.v);
 }
 

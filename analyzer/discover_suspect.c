@@ -59,6 +59,8 @@ static bool add_candidate(struct ijmp *j, uint32_t v)
 static void add_run(struct disc *d, uint32_t root, uint32_t v)
 {
 	disc_push(d, v, ST_TARGET);
+	if (!VEC_PUSH(&d->run, v))
+		d->nomem = true;
 	for (uint32_t i = 0; i < d->ijmp.n; i++) {
 		struct ijmp *j = &d->ijmp.v[i];
 
@@ -115,6 +117,46 @@ static bool add_runs(struct disc *d, const uint8_t *mark)
 	return any;
 }
 
+/* jmp *(%base,%index,8) through a table that nothing in the file shows: an interpreter fills it at run time (LuaJIT). Where
+ * there are bytes that nothing reaches, it leads to them, and not only to where a run of them begins: handlers fall through into
+ * others. A patch may lie over any of those. */
+static bool hidden_table(const struct disc *d, const struct ijmp *j)
+{
+	const uint8_t *p = elf_at(d->m, j->vaddr, 5);
+	unsigned rex = 0;
+
+	if (!p || j->exact || j->table != AN_NONE)
+		return false;
+	while (*p == 0x3e || *p == 0xf2) /* notrack, bnd */
+		p++;
+	if ((*p & 0xf0) == 0x40)
+		rex = *p++;
+	return p[0] == 0xff && p[1] >> 6 != 3 && (p[1] & 7) == 4 && ((p[2] & 0x38) != 0x20 || (rex & 2));
+}
+
+/* groups that such a jump makes opaque */
+static void refuse(struct disc *d, uint32_t jump, const uint8_t *mark)
+{
+	uint32_t i = disc_piece(d, d->ijmp.v[jump].vaddr);
+
+	if (mark[disc_root(d, i)] && hidden_table(d, &d->ijmp.v[jump]))
+		d->piece.v[i].reason = MAP_R_INDIRECT;
+}
+
+/* The jumps among those bytes, too, may go to any run: those found before they were. */
+static void add_missed(struct disc *d)
+{
+	for (uint32_t i = 0; i < d->ijmp.n && !d->nomem; i++) {
+		struct ijmp *j = &d->ijmp.v[i];
+		uint32_t root = disc_root(d, disc_piece(d, j->vaddr));
+
+		for (uint32_t k = 0; k < j->missed && !d->nomem; k++)
+			if (disc_root(d, disc_piece(d, d->run.v[k])) == root &&
+			    !add_candidate(j, d->run.v[k]))
+				d->nomem = true;
+	}
+}
+
 void disc_suspects(struct disc *d)
 {
 	uint8_t *mark = calloc(d->piece.n + 1ull, 1), *tables = calloc(d->piece.n + 1ull, 1);
@@ -128,14 +170,25 @@ void disc_suspects(struct disc *d)
 	mark_tables(d, tables);
 	find_suspects(d, mark, tables);
 	free(tables);
+	for (uint32_t i = 0; i < d->ijmp.n; i++)
+		refuse(d, i, mark);
 	memset(mark, 0, d->piece.n);
 	for (uint32_t i = 0; i < d->ijmp.n; i++)
 		if (open_jump(d, &d->ijmp.v[i]))
 			mark[disc_root(d, disc_piece(d, d->ijmp.v[i].vaddr))] = 1;
 	/* what follows the last instruction that a run's start reaches is unreached still */
 	while (add_runs(d, mark) && !d->nomem) {
+		uint32_t known = d->ijmp.n;
+
 		disc_walk(d);
+		for (uint32_t i = known; i < d->ijmp.n; i++)
+			d->ijmp.v[i].missed = open_jump(d, &d->ijmp.v[i]) ? d->run.n : 0;
+		disc_sort(d);
 		disc_join(d);
 	}
+	for (uint32_t i = 0; i < d->ijmp.n; i++)
+		if (d->ijmp.v[i].missed)
+			refuse(d, i, mark);
+	add_missed(d);
 	free(mark);
 }
