@@ -51,7 +51,7 @@ static long getppid_by(long nr)
 }
 
 /* r15 as base, index, source and result, pushed, in a loop of its own, next to flags that are live */
-static long r15_forms(long *t)
+static long __attribute__((noinline)) r15_forms(long *t)
 {
 	long s = 0, n = 3, f;
 
@@ -124,7 +124,7 @@ static long calls_by(long (*volatile f)(const int *, int), const int *t)
 
 /* untraced code comes back: where no flags are in use, and where it returns some */
 static long (*made)(long);
-static long unseen(long n)
+static long __attribute__((noinline)) unseen(long n)
 {
 	long above;
 
@@ -153,7 +153,7 @@ static bool make(void)
 	return true;
 }
 
-static long everything(int *t)
+static long __attribute__((noinline)) everything(int *t)
 {
 	static long quads[8] = {3, 1, 4, 1, 5, 9, 2, 6};
 	struct sigaction sa;
@@ -171,7 +171,7 @@ static long everything(int *t)
 	return s + b[7];
 }
 
-static long calls(int *table)
+static long __attribute__((noinline)) calls(int *table)
 {
 	register long r12 __asm__("r12") = ~MAGIC, r15 __asm__("r15") = MAGIC;
 	long r, s; /* r: of kill(2) */
@@ -208,8 +208,8 @@ static int runtime(struct dl_phdr_info *i, size_t size, void *arg)
 	return 1;
 }
 
-/* a log of some bytes at a time, until less than `left` of the chunk's 1 MiB are free */
-static int fill(const int *t, unsigned long left)
+/* Not to be moved, as it uses gs, and so not part of what is. A log of some bytes at a time, until less than `left` of the chunk's 1 MiB are free */
+static int __attribute__((noinline)) fill(const int *t, unsigned long left)
 {
 	unsigned long lp;
 	int s = 0;

@@ -36,6 +36,9 @@ for args in "" "full 400" "full 300" "full 200" "full 100" "full 40"; do
 	# shellcheck disable=SC2086 # words
 	run 0 $args
 	[ "$st" = 0 ] || { bad "undisturbed, $args: $st: $(cat out)"; continue; }
+	# but for what is made at run time all of it is traced, or nothing is shown by this
+	[ -n "$args" ] || "$B/ptrace-decode" --summary run.dir | grep -q '^untraced code ran 3 times ' ||
+		bad "what untraced code ran: $("$B/ptrace-decode" --summary run.dir | tail -2 | tr '\n' ' ')"
 	mv text full
 	# shellcheck disable=SC2086
 	run every $args
