@@ -12,7 +12,7 @@
 # `PT_ACCESSES: N` must be there then at least. `KILLED: yes`, as in procs.sh: a signal ends one of its processes.
 # --one PROG ARGS: a program with arguments. --real: real programs on small inputs; --long: those that take minutes each. PT_OPTIONS: the simulator's. PT_LOSSES=N: control flow may be lost (faults are
 # injected): what is decoded must be in the soft trace in the same order, N percent of it at least, and the decoder must say what
-# is lost.
+# is lost. With PT_VERIFY=1: every address that is there must be right, and every loss is told.
 #
 # PT_SET='NAME=VALUE …' is in the environment of both, in place of PT_ENV's.
 # PT_PTWRITE=BUDGET: values by ptwrite, PTRACE_PTWRITE=1 and PTRACE_PTWRITE_BUDGET=BUDGET.
@@ -88,6 +88,11 @@ verified() { # CMD...
 	n=$(echo "$detail" | sed -n 's/^verify: .* wrong=0 unknown=0 missing=\([0-9]*\).*/\1/p')
 	if [ "${n:-1}" -eq 0 ]; then
 		[ $r -ne 0 ] || result=ok
+	elif [ -n "${PT_LOSSES:-}" ] && [ -n "$n" ]; then
+		# each loss
+		told=$(awk '/: control flow was lost [0-9]+ times/ { sub(/.* was lost /, ""); n += $1 }
+			/the rest of this thread is missing$|: the stream ends at its last / { n++ } END { print n + 0 }' "$d/verify.err")
+		[ "$told" -eq "$n" ] && result=ok
 	elif [ -n "$(field KILLED "$1")" ] && [ -n "$n" ]; then
 		"$decode" --list "$d/run.test" 2>/dev/null | grep -q '^ *process .*: killed' ||
 			{ detail="it was killed, and the decoder does not say so: $detail"; return; }
@@ -97,6 +102,7 @@ verified() { # CMD...
 	[ $result = ok ] || detail="$detail: $(head -1 "$d/verify.err")"
 	grep -q '"cf": *"pt"' "$d/run.test/run.json" || result=FAIL detail="not with PT: $(grep cf_reason "$d/run.test/run.json")"
 	least=$(field PT_ACCESSES "$1")
+	[ -z "${PT_LOSSES:-}" ] || return
 	[ "$(echo "$detail" | sed -n 's/.*accesses=\([0-9]*\).*/\1/p')" -ge "${least:-1}" ] ||
 		result=FAIL detail="at least ${least:-1} accesses were made: $detail"
 }

@@ -76,7 +76,10 @@ lossy pt_truncated PT_PTWRITE=all PT_LOSSES=5 PT_OPTIONS='--truncate 2' test/pt.
 lossy pt_truncated_more PT_PTWRITE=all PT_LOSSES=0 PT_OPTIONS='--truncate 2' test/pt.sh "$p"/exceptions
 # records of the kernel's are lost alone: nothing is; with others that would have said that the area was full
 lossy pt_ring_lost PT_PTWRITE=all PT_OPTIONS='--ring-lost 2' test/pt.sh "$p"/memheavy "$p"/exceptions
-lossy pt_ring_lost_truncated PT_PTWRITE=all PT_LOSSES=0 PT_OPTIONS='--ring-lost 2 --truncate 2' test/pt.sh "$p"/memheavy "$p"/exceptions
+lossy pt_small_buffers PT_VERIFY=1 PT_LOSSES=0 PT_SET='PTRACE_PT_KEY=4K PTRACE_PT_AUX=64K PTRACE_PT_RING=4K' PT_OPTIONS='--ring-lost 3' \
+	test/pt.sh "$p"/exceptions "$p"/deep_recursion "$p"/thr_queue "$p"/thr_spin
+lossy pt_losses_threads PT_VERIFY=1 PT_LOSSES=0 PT_OPTIONS='--ovf 30000 --truncate 6 --ring-lost 5' test/pt.sh "$p"/thr_slots "$p"/thr_tsd "$p"/proc_fork
+lossy pt_ring_lost_truncated PT_PTWRITE=all PT_LOSSES=0 PT_OPTIONS='--ring-lost 5 --truncate 3' test/pt.sh "$p"/memheavy "$p"/exceptions
 run pt_no_event env BUILD="$b" PT_LOSSES=50 PT_OPTIONS='--open-errno 16,2,100000' test/pt.sh "$p"/thr_join
 # values by ptwrite, all of them, and what is not in loops
 run pt_ptwrite env BUILD="$b" PT_JOBS=2 PT_PTWRITE=all test/pt.sh "$p"/jt_dense "$p"/setjmp "$p"/computed_goto "$p"/calls_indirect \
