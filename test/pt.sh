@@ -88,6 +88,8 @@ verified() { # CMD...
 	n=$(echo "$detail" | sed -n 's/^verify: .* wrong=0 unknown=0 missing=\([0-9]*\).*/\1/p')
 	if [ "${n:-1}" -eq 0 ]; then
 		[ $r -ne 0 ] || result=ok
+	elif [ -n "$n" ] && [ -n "$(field STOPS_TODAY "$1")" ]; then # as in procs.sh
+		result=open
 	elif [ -n "${PT_LOSSES:-}" ] && [ -n "$n" ]; then
 		# each loss
 		told=$(awk '/: control flow was lost [0-9]+ times/ { sub(/.* was lost /, ""); n += $1 }
@@ -99,7 +101,7 @@ verified() { # CMD...
 		# as many threads as are not complete, each for that reason
 		[ "$(grep -c 'the stream ends at its last complete chunk .*: killed' "$d/verify.err")" -eq "$n" ] && result=ok
 	fi
-	[ $result = ok ] || detail="$detail: $(head -1 "$d/verify.err")"
+	[ "$result" = ok ] || detail="$detail: $(head -1 "$d/verify.err")"
 	grep -q '"cf": *"pt"' "$d/run.test/run.json" || result=FAIL detail="not with PT: $(grep cf_reason "$d/run.test/run.json")"
 	least=$(field PT_ACCESSES "$1")
 	[ -z "${PT_LOSSES:-}" ] || return
