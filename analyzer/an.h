@@ -175,6 +175,7 @@ struct module {
 	uint32_t text_lo, text_hi;
 	uint32_t mapflags; /* MAP_F_*: what the map is to be */
 	bool hidden; /* MAP_F_HIDDEN */
+	bool bases; /* MAP_F_BASES */
 	uint32_t place; /* of MAP_PLACE, AN_NONE: none is asked for */
 	void *priv; /* elf.c, discover.c */
 };

@@ -67,6 +67,17 @@ static bool piece_calls(const struct disc *d, const struct piece *p)
 	return false;
 }
 
+static bool piece_bases(const struct disc *d, const struct piece *p)
+{
+	for (uint32_t v = p->start; v < p->end; v++) {
+		unsigned len = IL_START(d->il[v - d->lo]) ? IL_LEN(d->il[v - d->lo]) : 0;
+
+		if (len && nondet_base(elf_at(d->m, v, len), len))
+			return true;
+	}
+	return false;
+}
+
 static bool group_calls(const struct disc *d, uint32_t r)
 {
 	for (uint32_t i = r; i != AN_NONE; i = d->piece.v[i].next)
@@ -318,6 +329,7 @@ int group_finish(struct disc *d)
 			continue;
 		}
 		reason = group_reason(d, r);
+		d->m->bases |= piece_bases(d, p);
 		if (d->m->mapflags & MAP_F_SPARSE)
 			reason = sparse(d, r, reason);
 		if (reason) {

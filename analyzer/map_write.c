@@ -144,7 +144,8 @@ static void fill_head(const struct mw *w, struct map_head *h)
 	memset(h, 0, sizeof(*h));
 	h->magic = MAP_MAGIC;
 	h->version = MAP_VERSION;
-	h->flags = w->flags | (m->hidden && w->flags & MAP_F_SPARSE ? MAP_F_HIDDEN : 0);
+	h->flags = w->flags | (m->hidden && w->flags & MAP_F_SPARSE ? MAP_F_HIDDEN : 0) |
+		   (m->bases ? MAP_F_BASES : 0);
 	memcpy(h->key, m->key, sizeof(h->key));
 	h->key_len = m->key_len;
 	h->key_kind = m->key_kind;

@@ -40,6 +40,28 @@ bool nondet_syscall(const uint8_t *b, unsigned len)
 	return b && len >= 2 && b[len - 2] == 0x0f && b[len - 1] == 0x05;
 }
 
+/* RDGSBASE, WRFSBASE, WRGSBASE; MOV to a segment register, POP, LFS, LGS: SDM Vol. 2 */
+bool nondet_base(const uint8_t *b, unsigned len)
+{
+	struct prefixes p;
+	unsigned reg;
+
+	if (!b || len < 2)
+		return false;
+	p = prefixes(b, len);
+	if (p.n + 2 > len)
+		return false;
+	b += p.n;
+	reg = b[1] >> 3 & 7;
+	if (b[0] == 0x8e)
+		return reg == 4 || reg == 5;
+	if (b[0] != 0x0f)
+		return false;
+	if (b[1] == 0xa1 || b[1] == 0xa9 || b[1] == 0xb4 || b[1] == 0xb5)
+		return true;
+	return p.n + 3 <= len && p.f3 && b[1] == 0xae && b[2] >= 0xc8 && b[2] <= 0xdf;
+}
+
 /* int $0x80, sysenter */
 bool nondet_other(const uint8_t *b, unsigned len)
 {

@@ -18,7 +18,7 @@ const char *stop_name(uint64_t stop)
 		[RUN_STOP_SPACE] = "no space was left for the log",
 		[RUN_STOP_COLLECTOR] = "ptrace-collect died",
 		[RUN_STOP_UNSUPPORTED] = "the program did something tracing does not support",
-		[RUN_STOP_GS] = "the program uses the gs base itself",
+		[RUN_STOP_GS] = "the program changes the gs base, or the fs base, by itself",
 		[RUN_STOP_UNEXPECTED] = "code was entered where the map has no entry",
 		[RUN_STOP_ROOM] = "more processes than can be traced at a time",
 	};

@@ -127,6 +127,9 @@ static int event(struct walker *w)
 		w->came.on = true;
 		w->p += sizeof(w->came.r);
 		return 0;
+	case RUN_EV_FSBASE:
+		w->r[SEM_FSBASE] = arg;
+		return 0;
 	case RUN_EV_UNEXPECTED:
 		w->res->unexpected++;
 		return 0;

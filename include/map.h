@@ -24,7 +24,7 @@
 #include "sem.h"
 
 #define MAP_MAGIC 0x31304d5450545000ull
-#define MAP_VERSION 37 /* of format and analysis together: part of the cache key */
+#define MAP_VERSION 38 /* of format and analysis together: part of the cache key */
 
 enum map_section {
 	MAP_COPY, /* bytes: instrumented text */
@@ -84,6 +84,10 @@ struct map_head {
 /* the analyzer's, with MAP_F_SPARSE: some of those are in code that could not be relocated, and nobody would see them, or
  * the module looks at the rseq area (rseq(2)), which the kernel writes at any time */
 #define MAP_F_HIDDEN 64u
+/* the analyzer's: it has instructions that change the fs or gs base (wrfsbase, wrgsbase, a selector) or read the gs base, which is
+ * the tracer's. Nothing would say so */
+#define MAP_F_BASES 128u
+#define MAP_F_FOUND (MAP_F_HIDDEN | MAP_F_BASES) /* not asked for */
 #define MAP_F_LETTERS "vopnsw" /* by bit, behind the version and a dash in a cached map's file name */
 /* With MAP_F_PTW the budget, behind the letters in decimal: a site whose block is expected to run more than 2^n times
  * a call of its function stays in the log; n == MAP_BUDGET_ALL: none does */

@@ -22,7 +22,7 @@
 
 #include <stdint.h>
 
-#define RUN_VERSION 15
+#define RUN_VERSION 16
 
 /* ---- stream: marks -------------------------------------------------------------------
  *
@@ -76,6 +76,8 @@ enum run_event {
 	/* Before a RET mark: it is not a ret of traced code that led to the return site. Code that is not traced came back, on
 	 * whatever stack, with whatever registers. Argument = sizeof(struct run_back), which follows */
 	RUN_EV_BACK = 11,
+	/* argument = the fs base from here on, arch_prctl(ARCH_SET_FS). Before the system call's mark */
+	RUN_EV_FSBASE = 12,
 };
 
 /* What the first instruction of a thread finds: it is the one behind the system call that made the thread.

@@ -130,6 +130,7 @@ struct rt {
 	uint32_t fullflags; /* recording: those of what is recorded in full from some point on */
 	uint32_t umask; /* recording: as it was at the start */
 	const char *full_why; /* what made that necessary; NULL: nothing, yet */
+	bool bases; /* some module's map is MAP_F_BASES */
 	bool blind; /* a module's system calls, or some of them, would not be seen */
 	uint32_t nchunks;
 	char spool[24]; /* bytes, in digits */

@@ -98,6 +98,21 @@ static bool high(uint64_t addr)
 	return addr >> 47;
 }
 
+/* A module was mapped that changes the fs or gs base by itself (MAP_F_BASES): the trace ends before the call, which is
+ * then made once more */
+static int foreign_bases(struct rt_tcb *t, long r)
+{
+	const uint64_t *g = t->sv.gpr;
+
+	if (rt.how != RT_RECORD && !rt_stop_here(t, RUN_STOP_GS))
+		return finish(t, r);
+	if (!rt_err(r) && !(g[R10] & MAP_FIXED))
+		rt_sc(__NR_munmap, r, g[RSI]);
+	if (rt.how == RT_RECORD)
+		return rt_switch_here(t, t->t.target - 2, "a module changes the fs or gs base by itself");
+	return rt_stop_leave(t, RUN_STOP_GS, t->t.target - 2);
+}
+
 static int do_mmap(struct rt_tcb *t)
 {
 	const uint64_t *g = t->sv.gpr;
@@ -118,7 +133,7 @@ static int do_mmap(struct rt_tcb *t)
 		if ((g[RDX] & PROT_EXEC) && !(g[R10] & MAP_ANONYMOUS))
 			executable(t, r, g[RSI]);
 	}
-	return finish(t, r);
+	return rt.bases && !t->vm ? foreign_bases(t, r) : finish(t, r);
 }
 
 static int do_mprotect(struct rt_tcb *t)
@@ -284,6 +299,16 @@ static int do_clone(struct rt_tcb *t)
 	return RT_DO_CLONE;
 }
 
+#define ARCH_SET_FS_OP 0x1002
+
+/* The maps take what is at fs:0 for the fs base (psABI 3.4.6, the thread pointer). */
+static bool own_pointer(uint64_t base)
+{
+	uint64_t v;
+
+	return !rt_copy_out(&v, base, sizeof(v)) && v == base;
+}
+
 static int do_arch_prctl(struct rt_tcb *t)
 {
 	const uint64_t *g = t->sv.gpr;
@@ -293,9 +318,16 @@ static int do_arch_prctl(struct rt_tcb *t)
 		return stop_before(t, RUN_STOP_GS);
 	if (g[RDI] == 0x4002) /* ARCH_ENABLE_TAGGED_ADDR: addresses keep more than 48 bits */
 		return stop_before(t, RUN_STOP_UNSUPPORTED);
+	if (g[RDI] == ARCH_SET_FS_OP && !own_pointer(g[RSI]))
+		return stop_before(t, RUN_STOP_UNSUPPORTED);
 	r = call(t);
 	if (!rt_err(r) && g[RDI] == 0x1004) /* ARCH_GET_GS: what it would be untraced */
 		*(uint64_t *)g[RSI] = 0;
+	if (!rt_err(r) && g[RDI] == ARCH_SET_FS_OP) {
+		t->fsbase = g[RSI];
+		if (rt.how != RT_RECORD)
+			rt_event(t, RUN_EV_FSBASE, g[RSI]);
+	}
 	return finish(t, r);
 }
 

@@ -89,6 +89,8 @@ static int modules(void)
 	char path[RT_PATH];
 	int r = rt_mod_start();
 
+	if (!r && rt.bases)
+		return -EADDRINUSE;
 	if (rt.how != RT_RECORD || !(r || rt.blind))
 		return r;
 	rt_unapply_all();
@@ -102,7 +104,8 @@ static int modules(void)
 	rt.ring->pt = rt.pt_set;
 	if (rt_pt_open())
 		return -EPERM;
-	return rt_mod_start();
+	r = rt_mod_start();
+	return !r && rt.bases ? -EADDRINUSE : r;
 }
 
 static int begin(const uint64_t *regs)
@@ -138,6 +141,10 @@ static int begin(const uint64_t *regs)
 		else if (r == -ENOENT)
 			give_up("no module could be analysed; running untraced (see ", rt.run,
 				"/analyze.log)");
+		else if (r == -EADDRINUSE)
+			give_up("the program changes the fs or gs base by itself, which tracing needs; "
+				"running untraced",
+				"", "");
 		else if (r == -ELIBACC)
 			give_up("the C library cannot be traced: no room for its map (PTRACE_DIR, ulimit "
 				"-v), or see ",

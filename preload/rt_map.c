@@ -63,7 +63,7 @@ static bool check(const struct map_head *h, uint64_t size, const struct rt_modul
 	    h->head_xxh3 != rt_xxh3(h, offsetof(struct map_head, head_xxh3)))
 		return false;
 	if (h->key_len != m->key_len || memcmp(h->key, m->key, m->key_len) || h->key_kind != e->key_kind ||
-	    (h->flags & ~MAP_F_HIDDEN) != rt.mapflags)
+	    (h->flags & ~MAP_F_FOUND) != rt.mapflags)
 		return false;
 	for (int i = 0; i < MAP_NSECTIONS; i++) {
 		const struct map_sect *s = &h->sect[i];
@@ -104,6 +104,7 @@ static int load(struct rt_module *m, const struct rt_elf *e, const char *path)
 		r = check(m->map, st.st_size, m, e) ? RUN_MOD_OK : RUN_MOD_MISMATCH;
 	if (!r) {
 		m->hidden = m->map->flags & MAP_F_HIDDEN;
+		rt.bases |= m->map->flags & MAP_F_BASES;
 		r = rt_copy_make(m, (int)fd);
 	}
 	rt_close((int)fd);

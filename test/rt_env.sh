@@ -143,6 +143,20 @@ done
 wait $p; check collector-killed [ $? = 42 ]
 check collector-killed-log readable 1
 
+# a module that changes the gs base: not traced when it is there from the beginning, and no longer once it is loaded
+mkdir real
+bases() { # CF PRELOAD
+	XDG_CACHE_HOME=$dir/real PTRACE_ANALYZE=$B/ptrace-analyze PTRACE_DIR=$(mktemp -d -p "$dir") PTRACE_CF=$1 \
+		env LD_PRELOAD="$2" "$B/test/bases_prog" "$B/test/bases_plug.so" 2>err
+}
+for cf in auto soft; do
+	out=$(bases $cf "$B/libptrace_rt.so:$B/test/bases_plug.so")
+	check "bases-$cf" [ "$? $out" = '7 set' ]
+	check "bases-$cf-says" grep -q 'changes the fs or gs base' err
+	out=$(bases $cf "$B/libptrace_rt.so")
+	check "bases-loaded-$cf" [ "$? $out" = '7 set' ]
+done
+
 mkdir small
 if mount -t tmpfs -o size=600k none small 2>/dev/null; then
 	rm -rf run.dir; ln -s small/run run.dir

@@ -80,6 +80,13 @@ check-programs: $(B)/test/unit_pt_collect $(B)/test/unit_pt_poll
 $(B)/test/rt_prog: test/rt_prog.c test/rt_prog.S
 	@mkdir -p $(@D)
 	$(CC) $(CSTD) $(WARN) -O1 -g -Wl,--build-id -o $@ $^ -lpthread
+$(B)/test/bases_plug.so: test/bases_prog.c
+	@mkdir -p $(@D)
+	$(CC) $(CSTD) $(WARN) -O1 -DPLUG -shared -fPIC -Wl,--build-id -o $@ $<
+$(B)/test/bases_prog: test/bases_prog.c
+	@mkdir -p $(@D)
+	$(CC) $(CSTD) $(WARN) -O1 -Wl,--build-id -o $@ $<
+check-programs: $(B)/test/bases_plug.so $(B)/test/bases_prog
 $(B)/test/order_prog: test/order_prog.c
 	@mkdir -p $(@D)
 	$(CC) $(CSTD) $(WARN) -O2 -g -o $@ $< -lpthread
