@@ -51,8 +51,11 @@ judge() {
 	"verify: accesses=0 "*) ;; # nothing complete yet
 	*) why="status $s: ${last:-no verdict}: $(head -1 "$d/verify.err")" ;;
 	esac
-	# without a start state, when the collector was killed that early, that is the end of what can be known
-	lost=$(grep 'lost the stream' "$d/verify.err" | grep -v 'needs the start state, which is missing')
+	# a process without a start state, because the collector was killed that early, is followed as far as that goes
+	lost=$(grep 'lost the stream' "$d/verify.err")
+	for lacks in $(sed -n 's|.*cannot open .*/proc-\([0-9]*\)\.[0-9]*/start.bin: .*|\1|p' "$d/verify.err"); do
+		lost=$(echo "$lost" | grep -v "pid $lacks ")
+	done
 	[ -z "$lost" ] || [ -n "$(field STOPS_TODAY "$1")" ] || why=$(echo "$lost" | head -1)
 }
 
