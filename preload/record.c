@@ -122,6 +122,28 @@ static char *expanded(const char *dir)
 	return out;
 }
 
+/* the run directory that the runtime took for the child: it follows DIR by a number where another run was going on
+ * there. Malloced; NULL if there is none */
+static char *taken(const char *dir)
+{
+	char *name, *proc;
+	int none;
+
+	for (int n = 0;; n++) {
+		if ((n ? asprintf(&name, "%s.%d", dir, n) : asprintf(&name, "%s", dir)) < 0)
+			return NULL;
+		if (access(name, F_OK) || asprintf(&proc, "%s/proc-%d.0", name, (int)child) < 0) {
+			free(name);
+			return NULL;
+		}
+		none = access(proc, F_OK);
+		free(proc);
+		if (!none)
+			return name;
+		free(name);
+	}
+}
+
 static int status_of(int st)
 {
 	return WIFSIGNALED(st) ? 128 + WTERMSIG(st) : WEXITSTATUS(st);
@@ -168,15 +190,13 @@ static int run(char **argv, const char *path)
 
 static void say_where(const char *dir)
 {
-	char *real = expanded(dir), *json = NULL;
+	char *real = expanded(dir), *run = taken(real);
 
-	if (strstr(real, "%t"))
-		fprintf(stderr, "ptrace-record: run directory %s\n", real);
-	else if (asprintf(&json, "%s/run.json", real) > 0 && !access(json, F_OK))
-		fprintf(stderr, "ptrace-record: run directory %s\n", real);
+	if (run || strstr(real, "%t"))
+		fprintf(stderr, "ptrace-record: run directory %s\n", run ? run : real);
 	else
 		fprintf(stderr, "ptrace-record: nothing was recorded\n");
-	free(json);
+	free(run);
 	free(real);
 }
 

@@ -140,7 +140,7 @@ struct rt {
 	char run[RT_PATH]; /* run directory, absolute */
 	char proc[RT_PATH]; /* this process image's directory in it */
 	char cache[RT_PATH]; /* map cache directory, "" if none is usable */
-	char live[RT_PATH]; /* registry of live processes (rt_dir.c) */
+	char live[RT_PATH]; /* registry of live processes (rt_live.c) */
 	bool root; /* this process made the run directory */
 	uint32_t pid;
 	bool active, stopped;
@@ -232,7 +232,20 @@ uint64_t rt_limit_file(void);
 /* rt_dir.c */
 int rt_dir_open(void);
 int rt_dir_next(void); /* a directory for one more image of this process */
-void rt_dir_register(void); /* enter the process in the registry of live ones */
+bool rt_dir_is_run(const char *dir);
+/* rt_live.c: the registry of live traced processes */
+struct rt_dirent { /* getdents64(2) */
+	uint64_t ino, off;
+	uint16_t reclen;
+	uint8_t type;
+	char name[];
+};
+void rt_live_register(void); /* enter the process */
+void rt_live_leave(void);
+bool rt_live_join(void); /* sets rt.run to the run that it belongs to; false if to none */
+bool rt_live_run(const char *dir); /* a process that is alive belongs to the run there */
+long rt_live_lock(void); /* nobody else makes a run directory until rt_live_unlock() of what it returns */
+void rt_live_unlock(long lock);
 int rt_old_remove(const char *dir); /* rt_old.c */
 void rt_dir_path(char *buf, const char *dir, const char *name);
 

@@ -2,11 +2,10 @@
  *
  * rt_dir.c - finds or makes the run directory, this process's directory in it, the map cache
  *
- * A process belongs to a run that is going on when PTRACE_RUN names its directory
- * (ptrace-record sets it), or when itself (before an exec) or one of its ancestors is in the
- * registry of live traced processes: symbolic links cache/live/PID-STARTTIME -> run directory.
- * The start time makes a name unique (proc(5), stat field 22; exec keeps it). So children need
- * no variable added to their environment, and may change their working directory.
+ * A process belongs to a run that is going on when PTRACE_RUN names its directory, or when the
+ * registry of live traced processes says so (rt_live.c). Else it makes one. A run directory that
+ * is in the way is moved, unless somebody is still recording into it (`a | b`, both with the
+ * same PTRACE_DIR): then the name is followed by a number.
  */
 #include "rt.h"
 
@@ -23,106 +22,12 @@ void rt_dir_path(char *buf, const char *dir, const char *name)
 		buf[0] = 0; /* opening it fails with ENOENT */
 }
 
-/* pid's parent and start time; false if it is gone. 0 for pid is ourselves, by the number that we have in /proc: in a
- * pid namespace that has no /proc of its own it is not getpid(), which there is somebody else's. */
-static bool stat_of(uint32_t *pid, uint32_t *ppid, uint64_t *start)
-{
-	char buf[1024];
-	struct rt_str s = rt_str(buf, sizeof(buf));
-	long fd, n, i;
-	int field = 2;
-	uint64_t v = 0;
-
-	rt_put(&s, "/proc/");
-	if (*pid)
-		rt_putu(&s, *pid);
-	else
-		rt_put(&s, "self");
-	rt_put(&s, "/stat");
-	fd = rt_open(buf, O_RDONLY, 0);
-	if (rt_err(fd))
-		return false;
-	n = rt_read((int)fd, buf, sizeof(buf) - 1);
-	rt_close((int)fd);
-	if (n <= 0)
-		return false;
-	*pid = 0;
-	for (i = 0; i < n && buf[i] != ' '; i++)
-		*pid = *pid * 10 + (buf[i] - '0');
-	for (i = n; i > 0 && buf[i - 1] != ')'; i--)
-		; /* the command name may hold anything, a parenthesis too */
-	for (; i < n && field <= 22; i++) {
-		if (buf[i] == ' ') {
-			if (field == 4)
-				*ppid = (uint32_t)v;
-			if (field == 22) {
-				*start = v;
-				return true;
-			}
-			field++;
-			v = 0;
-		} else {
-			v = v * 10 + (buf[i] - '0');
-		}
-	}
-	return false;
-}
-
-static bool live_name(char *buf, uint32_t pid, uint32_t *ppid) /* of pid, 0 ourselves */
-{
-	struct rt_str s;
-	uint64_t start;
-
-	if (!stat_of(&pid, ppid, &start))
-		return false;
-	s = rt_str(buf, RT_PATH);
-	rt_put(&s, rt.live);
-	rt_put(&s, "/");
-	rt_putu(&s, pid);
-	rt_put(&s, "-");
-	rt_putu(&s, start);
-	return !s.cut;
-}
-
-void rt_dir_register(void)
-{
-	char link[RT_PATH];
-	uint32_t ppid;
-
-	rt.registered = rt.pid;
-	if (rt.live[0] && live_name(link, 0, &ppid))
-		rt_sc(__NR_symlink, rt.run, link);
-}
-
-static bool is_run(const char *dir)
+bool rt_dir_is_run(const char *dir)
 {
 	char p[RT_PATH];
 
 	rt_dir_path(p, dir, "run.json");
 	return !rt_err(rt_sc(__NR_access, p, 0));
-}
-
-static bool join_live(void)
-{
-	uint32_t pid = 0;
-
-	for (int i = 0; rt.live[0] && i < 32; i++) {
-		char link[RT_PATH];
-		uint32_t ppid = 0;
-		long n;
-
-		if (!live_name(link, pid, &ppid))
-			return false;
-		n = rt_sc(__NR_readlink, link, rt.run, RT_PATH - 1);
-		if (n > 0) {
-			rt.run[n] = 0;
-			return is_run(rt.run);
-		}
-		if (!ppid)
-			return false;
-		pid = ppid;
-	}
-	return false;
 }
 
 static void cache_open(void)
@@ -183,31 +88,59 @@ static int expand(char *to)
 	return s.cut ? -ENAMETOOLONG : 0;
 }
 
+/* dir is free for a new run: made, empty. -EBUSY: a run is going on there */
+static int take(const char *dir)
+{
+	char old[RT_PATH];
+	struct rt_str s = rt_str(old, sizeof(old));
+	int r = (int)rt_sc(__NR_mkdir, dir, 0777);
+
+	if (r != -EEXIST)
+		return r;
+	if (rt_live_run(dir))
+		return -EBUSY;
+	r = (int)rt_sc(__NR_rmdir, dir); /* an empty directory is taken over */
+	if (r) {
+		rt_put(&s, dir);
+		rt_put(&s, ".old");
+		if (s.cut || !rt_dir_is_run(dir))
+			return -EEXIST; /* never move what is not ours */
+		rt_old_remove(old);
+		r = (int)rt_sc(__NR_rename, dir, old);
+	}
+	return r ? r : (int)rt_sc(__NR_mkdir, dir, 0777);
+}
+
+static int take_some(const char *want)
+{
+	struct rt_str s;
+	int r = take(rt.run);
+
+	for (uint32_t n = 1; r == -EBUSY && n < 1000; n++) {
+		s = rt_str(rt.run, RT_PATH);
+		rt_put(&s, want);
+		rt_put(&s, ".");
+		rt_putu(&s, n);
+		r = s.cut ? -ENAMETOOLONG : take(rt.run);
+	}
+	return r;
+}
+
 static int make_run(void)
 {
-	char old[RT_PATH], json[RT_PATH], start[100];
+	char want[RT_PATH], json[RT_PATH], start[100];
 	struct rt_str text = rt_str(start, sizeof(start));
-	int r = expand(rt.run);
-	long fd;
+	int r = expand(want);
+	long fd, lock;
 
 	if (r)
 		return r;
-	r = (int)rt_sc(__NR_mkdir, rt.run, 0777);
-	if (r == -EEXIST) {
-		struct rt_str s = rt_str(old, sizeof(old));
-
-		rt_put(&s, rt.run);
-		rt_put(&s, ".old");
-		r = (int)rt_sc(__NR_rmdir, rt.run); /* an empty directory is taken over */
-		if (r) {
-			if (s.cut || !is_run(rt.run))
-				return -EEXIST; /* never move what is not ours */
-			rt_old_remove(old);
-			r = (int)rt_sc(__NR_rename, rt.run, old);
-		}
-		if (!r)
-			r = (int)rt_sc(__NR_mkdir, rt.run, 0777);
-	}
+	rt_dir_path(rt.run, want, "");
+	lock = rt_live_lock();
+	r = take_some(want);
+	if (!r)
+		rt_live_register();
+	rt_live_unlock(lock);
 	if (r)
 		return r;
 	rt.root = true;
@@ -220,6 +153,8 @@ static int make_run(void)
 	rt_put(&text, ", \"complete\": false }\n");
 	r = rt_write_all((int)fd, start, text.n);
 	rt_close((int)fd);
+	if (!r && !rt_streq(rt.run, want))
+		rt_say(want, " is being recorded into; this run is in ", rt.run, NULL);
 	return r;
 }
 
@@ -264,15 +199,16 @@ int rt_dir_open(void)
 	int r = 0;
 
 	cache_open();
-	if (rt.run_opt && rt.run_opt[0] == '/' && is_run(rt.run_opt)) {
+	if (rt.run_opt && rt.run_opt[0] == '/' && rt_dir_is_run(rt.run_opt)) {
 		rt_dir_path(rt.run, rt.run_opt, "");
 		joined = true;
 	}
-	if (!joined && !join_live())
+	if (!joined && !rt_live_join())
 		r = make_run();
 	if (!r)
 		r = make_proc();
 	if (r) {
+		rt_live_leave();
 		if (r == -EEXIST)
 			say(rt.run, "it exists and is not a run directory");
 		else
@@ -283,6 +219,7 @@ int rt_dir_open(void)
 	rt_sc(__NR_mkdir, maps, 0777);
 	if (!rt.cache[0])
 		rt_dir_path(rt.cache, maps, "");
-	rt_dir_register();
+	if (!rt.root)
+		rt_live_register();
 	return 0;
 }

@@ -212,7 +212,7 @@ static int do_exec(struct rt_tcb *t)
 	if (rt.seccomp)
 		rt_exec_alone(t);
 	if (!t->vm && rt.registered != rt.pid)
-		rt_dir_register(); /* a forked child: its ancestors may be gone when the new image looks for its run */
+		rt_live_register(); /* a forked child: its ancestors may be gone when the new image looks for its run */
 	if (rt.how != RT_RECORD)
 		rt_event(t, RUN_EV_EXEC, 0);
 	if (__atomic_compare_exchange_n(&rt_proc(t)->state, &run, RING_EXEC, false, __ATOMIC_RELEASE,

@@ -7,13 +7,6 @@
  */
 #include "rt.h"
 
-struct dirent64 {
-	uint64_t ino, off;
-	uint16_t reclen;
-	uint8_t type;
-	char name[];
-};
-
 static void clear(const char *dir, int depth)
 {
 	uint64_t buf[512];
@@ -24,7 +17,7 @@ static void clear(const char *dir, int depth)
 		return;
 	while ((n = rt_sc(__NR_getdents64, fd, buf, sizeof(buf))) > 0) {
 		for (long i = 0; i < n;) {
-			struct dirent64 *d = (void *)((char *)buf + i);
+			struct rt_dirent *d = (void *)((char *)buf + i);
 			char path[RT_PATH];
 
 			i += d->reclen;

@@ -201,6 +201,28 @@ check record-fast says 'not available' 2 "$R" -m fast true
 "$R" --verify -q -o v.dir "$B/test/rt_prog" log >/dev/null 2>err
 check record-verify [ -n "$(ls cache/ptrace/*-v.ptmap)" ]
 
+# a run that is going on is left where it is: who wants the same directory meanwhile takes another, and says so
+rm -rf run.dir run.dir.*
+LD_PRELOAD=$B/libptrace_rt.so "$B/test/rt_prog" log 400000000 >/dev/null 2>err &
+p=$! i=0
+while [ ! -s run.dir/run.json ] && [ $i -lt 2000 ]; do sleep 0.005; i=$((i + 1)); done
+kill -STOP $p
+traced "$B/test/rt_prog" log >/dev/null 2>err1; check live-second [ $? = 42 ]
+check live-says grep -q "^ptrace: $dir/run.dir is being recorded into; this run is in $dir/run.dir.1$" err1
+"$R" "$B/test/rt_prog" log >/dev/null 2>err1; check live-again [ $? = 42 ]
+# that in run.dir.1 has ended
+check live-record-says grep -q "run directory $dir/run.dir.1$" err1
+check live-moved [ -f run.dir.1.old/run.json ]
+kill -CONT $p
+wait $p; check live-first [ $? = 42 ]
+settled
+check live-first-whole [ "$(proc complete) $(cat err)" = 'true ' ]
+check live-first-log readable 400000000
+check live-not-moved [ ! -e run.dir.old ]
+traced "$B/test/rt_prog" log >/dev/null 2>err1
+check live-ended [ "$(ls run.dir.old/run.json)$(cat err1)" = run.dir.old/run.json ]
+rm -rf run.dir run.dir.*
+
 # the analyzer is no child that the program would notice: with maps still to be made at a dlopen, and at a switch
 for cf in soft auto; do
 	rm -rf run.dir
