@@ -211,6 +211,8 @@ int rt_dir_open(void)
 		rt_live_leave();
 		if (r == -EEXIST)
 			say(rt.run, "it exists and is not a run directory");
+		else if (r == -ENOTEMPTY)
+			say(rt.run, "the older run in its .old cannot be removed");
 		else
 			say(rt.run[0] ? rt.run : rt.dir_opt, rt_strerror(r));
 		return -1;

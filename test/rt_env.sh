@@ -114,6 +114,15 @@ for z in 0 20M 4G; do
 done
 traced "$B/test/rt_prog" log >/dev/null
 check renamed [ -f run.dir.old/run.json ]
+# an older run in which a decoder was killed while it replayed; one with something of the user's
+mkdir -p run.dir.old/replay-x/run/proc-1.0; : >run.dir.old/replay-x/run/proc-1.0/start.bin; : >run.dir.old/replay-x/log
+traced "$B/test/rt_prog" log >/dev/null 2>err
+check renamed-replay [ ! -s err ]
+check renamed-replay-gone [ ! -e run.dir.old/replay-x ]
+mkdir -p run.dir.old/a/b; : >run.dir.old/a/b/mine
+check renamed-not refused 'in its .old cannot be removed' X=
+check renamed-kept [ -f run.dir.old/a/b/mine ]
+rm -rf run.dir.old
 PTRACE_DIR=d-%p traced "$B/test/rt_prog" log >/dev/null
 check percent-p [ -f d-[0-9]*/run.json ]
 rm -rf run.dir; traced "$B/test/rt_prog" log >/dev/null; settled
