@@ -84,20 +84,32 @@ static void grow(struct mem *m)
 	free(old);
 }
 
-/* bytes of the start dump from addr on, *n of them; NULL if not dumped */
+/* bytes of the start dump from addr on, *n of them; to the page's end at least; NULL if not dumped */
 static const uint8_t *dumped(const struct mem *m, uint64_t addr, uint64_t *n)
 {
+	static const uint8_t zero[PAGE];
 	const struct start *s = m->start;
 
-	for (uint32_t i = 0; s && i < s->nregion; i++) {
-		const struct run_region *r = &s->region[i];
+	const struct run_region *r;
+	uint32_t lo = 0, hi = s ? s->nregion : 0;
 
-		if (!(r->prot & RUN_REGION_DUMPED) || addr < r->addr || addr - r->addr >= r->size)
-			continue;
-		*n = r->size - (addr - r->addr);
-		return s->base + r->file_off + (addr - r->addr);
+	while (lo < hi) { /* in the order of their addresses, see check() in run_start.c */
+		uint32_t mid = (lo + hi) / 2;
+
+		if (s->region[mid].addr <= addr)
+			lo = mid + 1;
+		else
+			hi = mid;
 	}
-	return NULL;
+	r = lo ? &s->region[lo - 1] : NULL;
+	if (!r || addr - r->addr >= r->size)
+		return NULL;
+	*n = r->size - (addr - r->addr);
+	if (r->prot & RUN_REGION_ZERO) {
+		*n = PAGE - addr % PAGE;
+		return zero + addr % PAGE;
+	}
+	return r->prot & RUN_REGION_DUMPED ? s->base + r->file_off + (addr - r->addr) : NULL;
 }
 
 static struct page *make(struct mem *m, uint64_t page)

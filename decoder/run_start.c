@@ -40,6 +40,10 @@ static int check(struct start *s, const char *path, struct ptrace_error *e)
 	for (uint32_t i = 0; i < s->nregion; i++) {
 		const struct run_region *r = &s->region[i];
 
+		if (i && r->addr < r[-1].addr)
+			return err_set(e, PTRACE_BAD,
+				       "%s: its regions are not in order: region %u is at %#llx", path, i,
+				       (unsigned long long)r->addr);
 		if ((r->prot & RUN_REGION_DUMPED) &&
 		    (r->file_off > s->size || r->size > s->size - r->file_off))
 			return err_set(e, PTRACE_BAD, "%s is cut: region %u at %#llx is not all there", path,

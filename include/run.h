@@ -22,7 +22,7 @@
 
 #include <stdint.h>
 
-#define RUN_VERSION 16
+#define RUN_VERSION 17
 
 /* ---- stream: marks -------------------------------------------------------------------
  *
@@ -226,13 +226,15 @@ struct run_start {
 };
 struct run_region {
 	uint64_t addr, size;
-	uint32_t prot; /* PROT_*, | RUN_REGION_DUMPED when its bytes follow */
+	uint32_t prot; /* PROT_*, | RUN_REGION_DUMPED when its bytes follow, | RUN_REGION_ZERO: none do */
 	uint32_t
 		path; /* name of what is mapped, "[stack]" etc., too: where it begins in the names. 0: none */
 	uint64_t file_off; /* of its bytes in start.bin; not dumped: in the file that is mapped */
 };
 /* every writable private mapping is; of an image that is to be replayed, all that is in no file as it is here */
 #define RUN_REGION_DUMPED 0x100u
+/* It would be dumped, but all its bytes are zero: memory that nobody has touched. A mapping may be split for that. */
+#define RUN_REGION_ZERO 0x200u
 
 /* ---- modules.bin ---------------------------------------------------------------------- */
 

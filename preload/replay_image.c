@@ -5,7 +5,7 @@
  *   all but the area ─▶ gone ─▶ each region: its bytes from start.bin, or its file ─▶ fs base ─▶ descriptors closed
  *
  * Dumped regions are anonymous whatever they were: their bytes are right, and they can be moved and grown as the
- * program's own. The vDSO is mapped from the file that the recording left, so that it is a module.
+ * program's own. What holds nothing is mapped and not touched. The vDSO is mapped from the file that the recording left, so that it is a module.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -182,7 +182,9 @@ static int region(struct builder *b, const struct run_region *r)
 		return 0;
 	if (!strcmp(name, "[vdso]"))
 		return map_vdso(b, r);
-	if (r->prot & RUN_REGION_DUMPED)
+	if (r->prot & RUN_REGION_ZERO)
+		map(b, r, (int)(r->prot & PROTS), MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	else if (r->prot & RUN_REGION_DUMPED)
 		map_bytes(b, r, !strcmp(name, "[stack]"));
 	else if (name[0] == '/')
 		return map_file(b, r, name);

@@ -340,6 +340,16 @@ void rt_pt_key(struct rt_tcb *t);
 /* rt_text.c */
 int rt_text_keep(const struct rt_module *m, int fd);
 
+/* rt_pages.c: which pages of [lo, hi), anonymous private memory, may hold something other than zero */
+struct rt_pages {
+	long fd;
+	uint64_t at, hi;
+	bool no_scan; /* an older kernel */
+};
+void rt_pages_open(struct rt_pages *p, uint64_t lo, uint64_t hi);
+bool rt_pages_next(struct rt_pages *p, uint64_t *lo, uint64_t *hi); /* the next stretch; false: no more */
+void rt_pages_close(const struct rt_pages *p);
+
 /* rt_start.c: into this file of the image's directory; it is there whole or not at all */
 int rt_start_write(const char *name, const uint64_t *regs, uint64_t rflags);
 

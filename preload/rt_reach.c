@@ -258,7 +258,7 @@ static void keep(uint64_t addr, uint64_t word)
 	seen[nseen++ % NWORDS].word = word;
 }
 
-/* addr: of a word that differs */
+/* was: NULL if it was all zero */
 static bool same_region(const struct run_region *r, const uint8_t *was, uint64_t n)
 {
 	static uint64_t buf[WINDOW / 8];
@@ -268,7 +268,7 @@ static bool same_region(const struct run_region *r, const uint8_t *was, uint64_t
 	if (rsp - r->addr < r->size && rsp - RED_ZONE > lo && m->stack_lo <= rsp && rsp < m->stack_hi)
 		lo = (rsp - RED_ZONE) & ~7ull;
 	for (uint64_t size; lo < r->addr + r->size; lo += size) {
-		const uint64_t *old = (const void *)(was + (lo - r->addr));
+		const uint64_t *old = was ? (const void *)(was + (lo - r->addr)) : NULL;
 
 		size = r->addr + r->size - lo < WINDOW ? r->addr + r->size - lo : WINDOW;
 		if (rt_copy_out(buf, lo, size)) {
@@ -276,15 +276,31 @@ static bool same_region(const struct run_region *r, const uint8_t *was, uint64_t
 			return false;
 		}
 		for (uint64_t i = 0; i < size / 8; i++) {
-			if (buf[i] == old[i] ||
-			    !differs(lo + i * 8, (const uint8_t *)&buf[i], (const uint8_t *)&old[i], n))
+			const uint64_t word = old ? old[i] : 0;
+
+			if (buf[i] == word ||
+			    !differs(lo + i * 8, (const uint8_t *)&buf[i], (const uint8_t *)&word, n))
 				continue;
 			unlike = lo + i * 8;
-			keep(unlike, old[i]);
+			keep(unlike, word);
 			return false;
 		}
 	}
 	return true;
+}
+
+/* Nothing had been there: what is there now must be zero */
+static bool same_nothing(const struct run_region *r, uint64_t n)
+{
+	uint64_t lo, hi;
+	struct rt_pages p;
+	bool same = true;
+
+	rt_pages_open(&p, r->addr, r->addr + r->size);
+	while (same && rt_pages_next(&p, &lo, &hi))
+		same = same_region(&(struct run_region){.addr = lo, .size = hi - lo}, NULL, n);
+	rt_pages_close(&p);
+	return same;
 }
 
 static bool same_words(uint64_t n)
@@ -310,10 +326,13 @@ static bool same_memory(uint64_t n)
 	const struct run_start *m = rt.replay->memory;
 	const struct run_region *r = (const void *)(m + 1);
 
-	for (uint32_t i = 0; i < m->nregions; i++)
+	for (uint32_t i = 0; i < m->nregions; i++) {
 		if ((r[i].prot & RUN_REGION_DUMPED) &&
 		    !same_region(&r[i], (const uint8_t *)m + r[i].file_off, n))
 			return false;
+		if ((r[i].prot & RUN_REGION_ZERO) && !same_nothing(&r[i], n))
+			return false;
+	}
 	return true;
 }
 

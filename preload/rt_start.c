@@ -2,23 +2,27 @@
  *
  * rt_start.c - writes start.bin: registers, memory map, contents of all writable private memory
  *
+ * What costs is what has been touched, not what has been reserved: large mappings are split into what holds something
+ * and what does not, and smaller pages that do not are holes of the file.
+ *
  * The decoder starts from this picture. It is taken on the runtime's own stack, with nothing of
  * the program's memory disturbed, at the state in which rt_ctor returns.
  */
 #include <cpuid.h>
 #include "rt.h"
 
-#define MAX_REGIONS 8192
+#define REGIONS 8192 /* there is room for without a mapping of their own */
+#define HOLE RT_HUGE /* untouched stretches of so many bytes are regions of their own */
 #define MAX_NAMES                                                                                            \
 	(512u << 10) /* bytes of their paths; one for all regions of a file that follow each other */
 
 struct list {
-	struct run_region *r;
-	uint32_t n;
+	uint8_t *head; /* room for what of the file is before the regions and has the checksum, too, then */
+	struct run_region *r; /* and for the names */
+	uint32_t n, cap; /* n > cap: so many there would be */
 	char *name; /* right behind the regions in the file */
 	uint32_t names, last; /* bytes of them; where the last one begins */
 	uint64_t stack_lo, stack_hi;
-	bool full;
 };
 
 /* where it begins in the names, 0 if there is no room: whoever wants that region then does not know what it is */
@@ -75,30 +79,97 @@ static bool dumped(const struct rt_vma *v)
 	return changed(v);
 }
 
+/* Where a page that is not there is zero, and looking for those pays. The stack is one region. */
+static bool sparse(const char *path, uint64_t size)
+{
+	return size >= 2 * RT_HUGE && (!path[0] || rt_streq(path, "[heap]") || rt_starts(path, "[anon:") ||
+				       rt_streq(path, "/dev/zero"));
+}
+
+static void add(struct list *l, const struct rt_vma *v, uint64_t lo, uint64_t hi, uint32_t flag)
+{
+	struct run_region *r = &l->r[l->n];
+
+	if (lo == hi || l->n++ >= l->cap)
+		return;
+	r->addr = lo;
+	r->size = hi - lo;
+	r->prot = v->prot | flag;
+	r->path = add_name(l, v->path);
+	r->file_off = v->off;
+}
+
+static void split(struct list *l, const struct rt_vma *v)
+{
+	uint64_t from = v->lo, to = v->lo, lo, hi; /* from, to: touched, and not yet in the list */
+	struct rt_pages p;
+
+	rt_pages_open(&p, v->lo, v->hi);
+	while (rt_pages_next(&p, &lo, &hi)) {
+		if (lo - to >= HOLE) {
+			add(l, v, from, to, RUN_REGION_DUMPED);
+			add(l, v, to, lo, RUN_REGION_ZERO);
+			from = lo;
+		}
+		to = hi;
+	}
+	rt_pages_close(&p);
+	if (v->hi - to < HOLE)
+		to = v->hi;
+	add(l, v, from, to, RUN_REGION_DUMPED);
+	add(l, v, to, v->hi, RUN_REGION_ZERO);
+}
+
 static bool region_vma(const struct rt_vma *v, void *arg)
 {
 	struct list *l = arg;
-	struct run_region *r = &l->r[l->n];
 
 	if (rt_ours(v->lo) || rt_streq(v->path, "[vsyscall]"))
 		return true;
-	if (l->n == MAX_REGIONS) {
-		l->full = true;
-		return false;
-	}
-	l->n++;
-	r->addr = v->lo;
-	r->size = v->hi - v->lo;
-	r->prot = v->prot;
-	r->path = add_name(l, v->path);
-	r->file_off = v->off;
-	if (dumped(v))
-		r->prot |= RUN_REGION_DUMPED;
 	if (rt_streq(v->path, "[stack]")) {
 		l->stack_lo = v->lo;
 		l->stack_hi = v->hi;
 	}
+	if (!dumped(v))
+		add(l, v, v->lo, v->hi, 0);
+	else if (sparse(v->path, v->hi - v->lo))
+		split(l, v);
+	else
+		add(l, v, v->lo, v->hi, RUN_REGION_DUMPED);
 	return true;
+}
+
+static uint64_t room(uint32_t n)
+{
+	return offsetof(struct run_start, xxh3) + n * sizeof(struct run_region) + MAX_NAMES;
+}
+
+static int list(struct list *l, void *at, uint32_t cap)
+{
+	if (!at)
+		return -ENOMEM;
+	l->head = at;
+	l->r = (void *)(l->head + offsetof(struct run_start, xxh3));
+	l->cap = cap;
+	l->n = l->last = 0;
+	l->names = 1;
+	return rt_maps(region_vma, l);
+}
+
+/* *more: bytes of a mapping that has them, or 0 */
+static int regions(struct list *l, uint64_t *more)
+{
+	int r = list(l, rt_alloc(room(REGIONS)), REGIONS);
+
+	*more = 0;
+	if (r || l->n <= l->cap)
+		return r;
+	*more = room(l->n);
+	r = list(l,
+		 (void *)rt_place_far(*more, RT_PAGE, -1, PROT_READ | PROT_WRITE,
+				      MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE),
+		 l->n);
+	return !r && l->n > l->cap ? -EAGAIN : r;
 }
 
 static void cpu_state(struct run_start *s)
@@ -139,35 +210,66 @@ static int dump_pages(int fd, uint64_t from, uint64_t n)
 
 /* By way of memory of ours that is in place: most of these pages have not been touched yet, and would not be
  * but for this */
-static int dump_region(int fd, const struct run_region *r, uint8_t *buf)
+static int dump_bytes(int fd, uint64_t lo, uint64_t hi, uint8_t *buf)
 {
 	int err = 0;
 
-	for (uint64_t at = 0, n; at < r->size && !err; at += n) {
-		n = r->size - at < RT_WINDOW ? r->size - at : RT_WINDOW;
-		if (buf && !rt_copy_out(buf, r->addr + at, n))
+	for (uint64_t n; lo < hi && !err; lo += n) {
+		n = hi - lo < RT_WINDOW ? hi - lo : RT_WINDOW;
+		if (buf && !rt_copy_out(buf, lo, n))
 			err = rt_write_all(fd, buf, n);
 		else
-			err = dump_pages(fd, r->addr + at, n);
+			err = dump_pages(fd, lo, n);
 	}
 	return err;
 }
 
-static int dump(int fd, const struct list *l, uint64_t pad)
+static int skip(int fd, uint64_t n)
+{
+	long r = n ? rt_sc(__NR_lseek, fd, n, 1 /* SEEK_CUR */) : 0;
+
+	return rt_err(r) ? (int)r : 0;
+}
+
+static int dump_sparse(int fd, const struct run_region *r, uint8_t *buf)
+{
+	uint64_t at = r->addr, lo, hi;
+	struct rt_pages p;
+	int err = 0;
+
+	rt_pages_open(&p, r->addr, r->addr + r->size);
+	while (!err && rt_pages_next(&p, &lo, &hi)) {
+		err = skip(fd, lo - at);
+		if (!err)
+			err = dump_bytes(fd, lo, hi, buf);
+		at = hi;
+	}
+	rt_pages_close(&p);
+	return err ? err : skip(fd, r->addr + r->size - at);
+}
+
+static int dump(int fd, const struct list *l, uint64_t pad, uint64_t end)
 {
 	uint8_t *buf = rt_scratch(RT_WINDOW);
 	static const uint8_t zero[4096];
 	int r = rt_write_all(fd, zero, pad);
 
-	for (uint32_t i = 0; i < l->n && !r; i++)
-		if (l->r[i].prot & RUN_REGION_DUMPED)
-			r = dump_region(fd, &l->r[i], buf);
+	for (uint32_t i = 0; i < l->n && !r; i++) {
+		const struct run_region *g = &l->r[i];
+
+		if (!(g->prot & RUN_REGION_DUMPED))
+			continue;
+		if (sparse(l->name + g->path, g->size))
+			r = dump_sparse(fd, g, buf);
+		else
+			r = dump_bytes(fd, g->addr, g->addr + g->size, buf);
+	}
 	rt_scratch_drop();
-	return r;
+	return r ? r : (int)rt_sc(__NR_ftruncate, fd, end); /* where it ends in a hole */
 }
 
-static int write_file(const char *name, struct run_start *s, const struct list *l, uint64_t head,
-		      uint64_t pad)
+static int write_file(const char *name, const struct run_start *s, const struct list *l, uint64_t pad,
+		      uint64_t end)
 {
 	char path[RT_PATH];
 	long fd;
@@ -177,11 +279,11 @@ static int write_file(const char *name, struct run_start *s, const struct list *
 	fd = rt_open(path, O_WRONLY | O_CREAT | O_TRUNC, 0666);
 	if (rt_err(fd))
 		return (int)fd;
-	r = rt_write_all((int)fd, s, head - l->names);
+	r = rt_write_all((int)fd, s, sizeof(*s));
 	if (!r)
-		r = rt_write_all((int)fd, l->name, l->names);
+		r = rt_write_all((int)fd, l->r, l->n * sizeof(*l->r) + l->names);
 	if (!r)
-		r = dump((int)fd, l, pad);
+		r = dump((int)fd, l, pad, end);
 	rt_close((int)fd);
 	if (r)
 		rt_sc(__NR_unlink, path);
@@ -189,18 +291,13 @@ static int write_file(const char *name, struct run_start *s, const struct list *
 }
 
 /* of the struct before the field, the table and the names, as if they were one piece */
-static int checksum(struct run_start *s, const struct list *l)
+static void checksum(struct run_start *s, const struct list *l)
 {
 	size_t n = offsetof(struct run_start, xxh3), k = l->n * sizeof(struct run_region);
-	uint8_t *buf = rt_alloc(n + k + l->names);
 
-	if (!buf)
-		return -ENOMEM;
-	memcpy(buf, s, n);
-	memcpy(buf + n, l->r, k);
-	memcpy(buf + n + k, l->name, l->names);
-	s->xxh3 = rt_xxh3(buf, n + k + l->names);
-	return 0;
+	memcpy(l->head, s, n);
+	memcpy(l->head + n + k, l->name, l->names);
+	s->xxh3 = rt_xxh3(l->head, n + k + l->names);
 }
 
 static uint64_t stack_limit(void)
@@ -214,18 +311,17 @@ static uint64_t stack_limit(void)
 /* regs: 16 GPRs and rip as they will be when the constructor has returned */
 int rt_start_write(const char *name, const uint64_t *regs, uint64_t rflags)
 {
-	struct list l = {.names = 1};
-	struct run_start *s = rt_alloc(sizeof(*s) + MAX_REGIONS * sizeof(struct run_region));
-	uint64_t head, off;
+	struct list l = {0};
+	struct run_start *s = rt_alloc(sizeof(*s));
+	uint64_t head, off, more;
 	int r;
 
 	l.name = rt_alloc(MAX_NAMES);
 	if (!s || !l.name)
 		return -ENOMEM;
-	l.r = (void *)(s + 1);
-	r = rt_maps(region_vma, &l);
-	if (r || l.full)
-		return r ? r : -ENOMEM;
+	r = regions(&l, &more);
+	if (r)
+		return r;
 	head = sizeof(*s) + l.n * sizeof(struct run_region) + l.names;
 	off = (head + RT_PAGE - 1) & ~(RT_PAGE - 1);
 	s->magic = RUN_START_MAGIC;
@@ -249,7 +345,9 @@ int rt_start_write(const char *name, const uint64_t *regs, uint64_t rflags)
 		l.r[i].file_off = off;
 		off += l.r[i].size;
 	}
-	if (checksum(s, &l))
-		return -ENOMEM;
-	return write_file(name, s, &l, head, ((head + RT_PAGE - 1) & ~(RT_PAGE - 1)) - head);
+	checksum(s, &l);
+	r = write_file(name, s, &l, -head & (RT_PAGE - 1), off);
+	if (more)
+		rt_munmap((uint64_t)l.head, more);
+	return r;
 }
