@@ -13,9 +13,10 @@
 #include "replay_in.h"
 
 #define PAGE 4096ull
-#define AREA 0x1f0000000000ull /* and from there on down, a step at a time */
+#define AREA                                                                                                 \
+	0x550000000000ull /* where sanitizers expect memory of a program; else from there on down, a step at a time */
 #define STEP REC_SLOT
-#define TRIES 24
+#define TRIES 96
 
 static uint64_t base, next, end;
 

@@ -20,7 +20,8 @@
 
 /* ---- replay_rec.c ---- */
 
-#define REC_SLOT (1ull << 40)
+#define REC_SLOT (1ull << 38)
+#define REC_SLOTS 512 /* 47 bits of addresses */
 struct rec_stream {
 	int fd; /* an unlinked file with all of it */
 	uint64_t size; /* bytes of whole records */
@@ -30,7 +31,7 @@ struct rec_stream {
 	uint32_t status, signal; /* what the replay exits with then, or ends by */
 	uint64_t calls;
 	bool placed; /* the last but one is a REC_PLACE: it ends between two system calls */
-	uint64_t slot[2]; /* bit n: a call returned memory in the n-th TiB */
+	uint64_t slot[REC_SLOTS / 64]; /* bit n: a call returned memory in the n-th REC_SLOT bytes */
 };
 /* the stream of the image in dir; tmp: where there is room for it. 0, or -1 with err */
 int rec_open(struct rec_stream *r, const char *dir, uint32_t pid, uint32_t tid, const char *tmp,

@@ -82,7 +82,7 @@ static bool call_ok(struct rec_stream *r, const struct rec_call *c, uint64_t siz
 	if (n && c->ret > 0) {
 		uint64_t lo = (uint64_t)c->ret / REC_SLOT, hi = ((uint64_t)c->ret + n - 1) / REC_SLOT;
 
-		for (; lo <= hi && lo < 128; lo++)
+		for (; lo <= hi && lo < REC_SLOTS; lo++)
 			r->slot[lo / 64] |= 1ull << lo % 64;
 	}
 	return at == end;

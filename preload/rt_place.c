@@ -6,14 +6,15 @@
  * is placed by the kernel's choice: every mapping of ours is at an explicit address.
  *
  *   far:  arena, ring, maps: from RT_BASE upwards, away from the low area, PIE programs, the
- *         mmap area, and the shadows of the sanitizers.
+ *         mmap area, and the shadows of the sanitizers. ThreadSanitizer and MemorySanitizer also end a program
+ *         that has memory where they do not expect a program's: RT_BASE is where they do.
  *   near: copies of text, within ±2 GiB of their module (rel32), as far below it as that
  *         allows; for programs in the low 4 GiB as far above as possible, so that brk has room.
  *         Large ones are aligned for huge pages.
  */
 #include "rt.h"
 
-#define RT_BASE 0x200000000000ull
+#define RT_BASE 0x554000000000ull /* PIE programs are at 0x555555554000 at least, ptrace-replay below */
 #define RT_TRIES 64
 #define REACH 0x7fe00000ull /* 2 GiB less slack for what lies between a base and its ends */
 
