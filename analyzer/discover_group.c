@@ -329,7 +329,9 @@ int group_finish(struct disc *d)
 			continue;
 		}
 		reason = group_reason(d, r);
-		d->m->bases |= piece_bases(d, p);
+		/* what does not decode throughout may be data (GHC has tables among its code) */
+		if (reason != MAP_R_DECODE && reason != MAP_R_OVERLAP)
+			d->m->bases |= piece_bases(d, p);
 		if (d->m->mapflags & MAP_F_SPARSE)
 			reason = sparse(d, r, reason);
 		if (reason) {

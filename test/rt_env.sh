@@ -165,6 +165,14 @@ for cf in auto soft; do
 	out=$(bases $cf "$B/libptrace_rt.so")
 	check "bases-loaded-$cf" [ "$? $out" = '7 set' ]
 done
+# data among the code that would be such an instruction: traced
+cat >data.c <<'X'
+__asm__(".text; .globl info; .type info, @function; info: .byte 0x8e, 0xec, 2, 0, 0, 0, 0, 0, 6, 0xc3; .size info, . - info");
+int main(void) { return 7; }
+X
+cc -O1 -o data data.c
+XDG_CACHE_HOME=$dir/real PTRACE_ANALYZE=$B/ptrace-analyze PTRACE_DIR=$dir/data.dir LD_PRELOAD=$B/libptrace_rt.so ./data 2>err
+check bases-data [ "$? $(cat err)" = '7 ' ]
 
 mkdir small
 if mount -t tmpfs -o size=600k none small 2>/dev/null; then
