@@ -81,6 +81,12 @@ uint32_t sem_gpr_must_write(const ZydisDecodedInstruction *in, const ZydisDecode
 	case ZYDIS_MNEMONIC_TZCNT:
 		s &= ~bit(ops[0].reg.value); /* may be left alone */
 		break;
+	/* Where user mode may not execute them (UMIP) the kernel does, and writes 16 bits (arch/x86/kernel/umip.c). */
+	case ZYDIS_MNEMONIC_SLDT:
+	case ZYDIS_MNEMONIC_SMSW:
+	case ZYDIS_MNEMONIC_STR:
+		s = 0;
+		break;
 	case ZYDIS_MNEMONIC_CMPXCHG:
 	case ZYDIS_MNEMONIC_CMPXCHG8B:
 	case ZYDIS_MNEMONIC_CMPXCHG16B:

@@ -41,6 +41,8 @@ void lift_movsx(struct lift *l, int arg)
 	uint16_t v;
 
 	(void)arg;
+	/* movsxd to 16 bits reads two bytes on Intel's processors (SDM Vol. 2: r/m16), four on AMD's */
+	l->fail |= w == 2 && is_mem(l->arg[1]) && width(l->arg[1]) == 4;
 	recs(l);
 	v = rd(l, l->arg[1]);
 	if (w == 8)
