@@ -74,13 +74,14 @@ static void failed(struct collect *c, int err)
 		c->ring->error = c->error = err;
 }
 
-static struct cproc *proc_new(struct collect *c, struct ring_proc *r, char *name, const struct cproc *from)
+static struct cproc *proc_new(struct collect *c, struct ring_proc *r, uint32_t pid, char *name,
+			      const struct cproc *from)
 {
 	struct cproc *p = calloc(1, sizeof(*p));
 
 	p->p = r;
 	p->uid = r->uid;
-	p->pid = r->pid;
+	p->pid = pid;
 	p->name = name;
 	p->status = -1;
 	p->next = live;
@@ -108,7 +109,7 @@ int proc_first(struct collect *c, const char *name)
 			r = ring_proc(c->ring, i);
 	if (!r)
 		return ESRCH;
-	p = proc_new(c, r, strdup(name), NULL);
+	p = proc_new(c, r, r->pid, strdup(name), NULL);
 	p->first = true;
 	if (p->dir_fd < 0 ||
 	    chunk_begin(c, proc_thread(c, ring_desc(c->ring, ring_thread(c->ring, 0)->chunk))))
@@ -198,12 +199,14 @@ static struct cproc *parent(struct collect *c, const struct ring_proc *r)
 static void born(struct collect *c, struct ring_proc *r)
 {
 	struct cproc *from = parent(c, r), *p;
-	char *name = make_dir(c, r->pid);
+	/* once: its parent may be about to say another one, where it is in a pid namespace of its own */
+	uint32_t pid = __atomic_load_n(&r->pid, __ATOMIC_RELAXED);
+	char *name = make_dir(c, pid);
 	int err;
 
 	if (!name)
 		name = strdup("."); /* nothing will be written there */
-	p = proc_new(c, r, name, from);
+	p = proc_new(c, r, pid, name, from);
 	if (!from || c->error)
 		return;
 	err = inherit(c, from, p, r->nmodules);
