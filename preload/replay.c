@@ -192,7 +192,10 @@ static struct replay_info *information(struct job *j)
 	i.envp = environment(j, &j->e);
 	i.start = area_copy(j->start->base, head, &j->e);
 	i.rec = area_map(j->rec.size, PROT_READ, j->rec.fd, 0, &j->e);
-	if (!i.envp || !i.start || !i.rec || (j->rec.placed && place_memory(j->dir, &i.memory, &j->e)))
+	i.nfuture = j->rec.nrange;
+	i.future = i.nfuture ? area_copy(j->rec.range, i.nfuture * sizeof(*i.future), &j->e) : NULL;
+	if (!i.envp || !i.start || !i.rec || (i.nfuture && !i.future) ||
+	    (j->rec.placed && place_memory(j->dir, &i.memory, &j->e)))
 		return NULL;
 	j->memory = i.memory;
 	return area_copy(&i, sizeof(i), &j->e);

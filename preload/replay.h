@@ -13,7 +13,11 @@
 #include "run.h"
 
 #define REPLAY_MAGIC 0x31504552545054ull
-#define REPLAY_VERSION 3
+#define REPLAY_VERSION 4
+
+struct replay_range {
+	uint64_t lo, hi;
+};
 
 struct replay_info {
 	uint64_t magic;
@@ -29,6 +33,9 @@ struct replay_info {
 	uint32_t why, zero; /* enum rec_why: how the recording ends; 0: it does not say */
 	uint64_t lo, hi; /* addresses that belong to ptrace-replay */
 	uint32_t pid, tid; /* as recorded */
+	/* where the program will have memory at one time or another, ascending: nothing of the runtime's may be there */
+	const struct replay_range *future;
+	uint64_t nfuture;
 };
 
 /* exit status of the process when the replay did not come to the recording's end */

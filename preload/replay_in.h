@@ -31,6 +31,9 @@ struct rec_stream {
 	uint32_t status, signal; /* what the replay exits with then, or ends by */
 	uint64_t calls;
 	bool placed; /* the last but one is a REC_PLACE: it ends between two system calls */
+	struct replay_range *range; /* what calls returned, ascending; owned */
+	uint64_t nrange, caprange;
+	uint64_t brk; /* as it was at first */
 	uint64_t slot[REC_SLOTS / 64]; /* bit n: a call returned memory in the n-th REC_SLOT bytes */
 };
 /* the stream of the image in dir; tmp: where there is room for it. 0, or -1 with err */

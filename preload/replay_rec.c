@@ -59,6 +59,51 @@ static int unpack(int fd, const char *path, uint32_t pid, uint32_t tid, uint64_t
 
 /* ---- what is in it ---- */
 
+#define BETWEEN (1ull << 20) /* what is less apart is one range */
+
+static int by_address(const void *a, const void *b)
+{
+	const struct replay_range *x = a, *y = b;
+
+	return x->lo < y->lo ? -1 : x->lo > y->lo;
+}
+
+static void merge(struct rec_stream *r)
+{
+	uint64_t n = 0;
+
+	if (r->nrange)
+		qsort(r->range, r->nrange, sizeof(*r->range), by_address);
+	for (uint64_t i = 0; i < r->nrange; i++) {
+		struct replay_range *to = n ? &r->range[n - 1] : NULL;
+
+		if (!to || r->range[i].lo > to->hi + BETWEEN)
+			r->range[n++] = r->range[i];
+		else if (r->range[i].hi > to->hi)
+			to->hi = r->range[i].hi;
+	}
+	r->nrange = n;
+}
+
+/* the program gets n bytes there */
+static void gets(struct rec_stream *r, uint64_t at, uint64_t n)
+{
+	struct replay_range *last = r->nrange ? &r->range[r->nrange - 1] : NULL;
+
+	for (uint64_t i = at / REC_SLOT; i <= (at + n - 1) / REC_SLOT && i < REC_SLOTS; i++)
+		r->slot[i / 64] |= 1ull << i % 64;
+	if (last && at >= last->lo && at + n <= last->hi)
+		return;
+	if (r->nrange == r->caprange) {
+		merge(r);
+		if (r->nrange * 2 >= r->caprange) {
+			r->caprange = r->caprange ? r->caprange * 2 : 1024;
+			r->range = xrealloc(r->range, r->caprange, sizeof(*r->range));
+		}
+	}
+	r->range[r->nrange++] = (struct replay_range){at, at + n};
+}
+
 static bool call_ok(struct rec_stream *r, const struct rec_call *c, uint64_t size)
 {
 	const uint8_t *at = (const uint8_t *)(c + 1), *end = (const uint8_t *)c + size;
@@ -79,12 +124,12 @@ static bool call_ok(struct rec_stream *r, const struct rec_call *c, uint64_t siz
 	}
 	r->calls++;
 	n = c->nr == SYS_mmap ? c->arg[1] : c->nr == SYS_mremap ? c->arg[2] : 0;
-	if (n && c->ret > 0) {
-		uint64_t lo = (uint64_t)c->ret / REC_SLOT, hi = ((uint64_t)c->ret + n - 1) / REC_SLOT;
-
-		for (; lo <= hi && lo < REC_SLOTS; lo++)
-			r->slot[lo / 64] |= 1ull << lo % 64;
-	}
+	if (n && c->ret > 0 && n < 1ull << 47)
+		gets(r, (uint64_t)c->ret, n);
+	if (c->nr == SYS_brk && !r->brk)
+		r->brk = (uint64_t)c->ret;
+	if (c->nr == SYS_brk && (uint64_t)c->ret > r->brk)
+		gets(r, r->brk, (uint64_t)c->ret - r->brk);
 	return at == end;
 }
 
@@ -197,6 +242,7 @@ static int check(struct rec_stream *r, const uint8_t *b, uint64_t size, const ch
 	}
 	if (!r->size)
 		return err_set(e, PTRACE_BAD, "%s holds no recording", path);
+	merge(r);
 	return 0;
 }
 

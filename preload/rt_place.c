@@ -16,6 +16,7 @@
 
 #define RT_BASE 0x554000000000ull /* PIE programs are at 0x555555554000 at least, ptrace-replay below */
 #define RT_TRIES 64
+#define GUARD (1ull << 20)
 #define REACH 0x7fe00000ull /* 2 GiB less slack for what lies between a base and its ends */
 
 static uint64_t try_map(uint64_t at, uint64_t size, int fd, int prot, int flags)
@@ -80,12 +81,28 @@ static void gap_test(struct gap *g, uint64_t lo, uint64_t hi)
 	g->high = (hi - g->size) & ~(g->align - 1);
 }
 
+/* The end of the gap is at hi. In a replay the program's memory of later on is as good as there: when it was recorded there were
+ * other copies, smaller and fewer. A guard of one MiB on both sides: stacks and heaps grow, and so may neighbours */
+static void gap_ends(struct gap *g, uint64_t hi)
+{
+	uint64_t lo = g->last_end + GUARD;
+
+	for (uint64_t i = 0; rt.replay && i < rt.replay->nfuture; i++) {
+		const struct replay_range *f = &rt.replay->future[i];
+
+		if (f->hi + GUARD <= lo || f->lo >= hi)
+			continue;
+		gap_test(g, lo, f->lo > GUARD ? f->lo - GUARD : 0);
+		lo = f->hi + GUARD;
+	}
+	gap_test(g, lo, hi);
+}
+
 static bool gap_vma(const struct rt_vma *v, void *arg)
 {
 	struct gap *g = arg;
 
-	/* a guard of one MiB on both sides: stacks and heaps grow, and so may neighbours */
-	gap_test(g, g->last_end + (1 << 20), v->lo > (1 << 20) ? v->lo - (1 << 20) : 0);
+	gap_ends(g, v->lo > GUARD ? v->lo - GUARD : 0);
 	g->last_end = v->hi;
 	return true;
 }
@@ -110,7 +127,7 @@ uint64_t rt_place_near(uint64_t lo, uint64_t hi, uint64_t size)
 		g.to = 1ull << 31; /* absolute 32-bit references of a non-PIE stay encodable */
 	if (rt_maps(gap_vma, &g))
 		return 0;
-	gap_test(&g, g.last_end + (1 << 20), 0x7fffffff0000ull);
+	gap_ends(&g, 0x7fffffff0000ull);
 	if (!g.low)
 		return 0;
 	return try_map(low ? g.high : g.low, g.size, -1, PROT_READ | PROT_WRITE,
