@@ -160,7 +160,7 @@ static void json_functions(FILE *f, struct stats *s, bool opaque)
 	char buf[40];
 
 	qsort(s->fn, s->nfn, sizeof(*s->fn), opaque ? by_opaque : by_count);
-	for (uint32_t i = 0; i < s->nfn && i < 50 && (opaque ? s->fn[i].opaque : s->fn[i].count); i++) {
+	for (uint32_t i = 0; i < s->nfn && (opaque ? s->fn[i].opaque : s->fn[i].count); i++) {
 		fprintf(f, "%s{\"function\": ", i ? ", " : "");
 		json_puts(f, fname(&s->fn[i], buf, sizeof(buf)));
 		fprintf(f, ", \"module\": ");
