@@ -54,34 +54,27 @@ static void rseq_pieces(struct disc *d)
 	}
 }
 
-/* MAP_F_SPARSE: of what has no system calls and no instruction that a replay must be told of, nothing is relocated */
-static bool piece_calls(const struct disc *d, const struct piece *p)
+static bool piece_has(const struct disc *d, const struct piece *p, bool (*is)(const uint8_t *, unsigned))
 {
 	for (uint32_t v = p->start; v < p->end; v++) {
 		unsigned len = IL_START(d->il[v - d->lo]) ? IL_LEN(d->il[v - d->lo]) : 0;
-		const uint8_t *b = len ? elf_at(d->m, v, len) : NULL;
 
-		if (b && (nondet_syscall(b, len) || nondet_what(b, len) || nondet_other(b, len)))
+		if (len && is(elf_at(d->m, v, len), len))
 			return true;
 	}
 	return false;
 }
 
-static bool piece_bases(const struct disc *d, const struct piece *p)
+/* MAP_F_SPARSE: of what has no system calls and no instruction that a replay must be told of, nothing is relocated */
+static bool calls_or_nondet(const uint8_t *b, unsigned len)
 {
-	for (uint32_t v = p->start; v < p->end; v++) {
-		unsigned len = IL_START(d->il[v - d->lo]) ? IL_LEN(d->il[v - d->lo]) : 0;
-
-		if (len && nondet_base(elf_at(d->m, v, len), len))
-			return true;
-	}
-	return false;
+	return nondet_syscall(b, len) || nondet_what(b, len) || nondet_other(b, len);
 }
 
 static bool group_calls(const struct disc *d, uint32_t r)
 {
 	for (uint32_t i = r; i != AN_NONE; i = d->piece.v[i].next)
-		if (piece_calls(d, &d->piece.v[i]))
+		if (piece_has(d, &d->piece.v[i], calls_or_nondet))
 			return true;
 	return false;
 }
@@ -331,7 +324,7 @@ int group_finish(struct disc *d)
 		reason = group_reason(d, r);
 		/* what does not decode throughout may be data (GHC has tables among its code) */
 		if (reason != MAP_R_DECODE && reason != MAP_R_OVERLAP)
-			d->m->bases |= piece_bases(d, p);
+			d->m->bases |= piece_has(d, p, nondet_base);
 		if (d->m->mapflags & MAP_F_SPARSE)
 			reason = sparse(d, r, reason);
 		if (reason) {

@@ -476,6 +476,7 @@ long rt_answer(struct rt_tcb *t);
 void rt_replay_after(struct rt_tcb *t, long r);
 void rt_replay_mask(uint64_t *mask);
 /* rt_undo.c */
+#define MSEAL_NR 462 /* Linux 6.10 */
 enum rt_undo { RT_UNDO_NOT, RT_UNDO_DROP, RT_UNDO_SEAL, RT_UNDO_DISPATCH };
 enum rt_undo rt_undoes(uint64_t nr, const uint64_t *arg);
 long rt_undo_drop(const uint64_t *arg);

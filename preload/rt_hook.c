@@ -11,7 +11,6 @@
 #include "rt.h"
 
 #define CLONE3_NR 435
-#define MSEAL_NR 462
 
 const uint8_t rt_special[RT_NSYS] = {
 	[__NR_mmap] = 1,	  [__NR_mprotect] = 1,	   [__NR_munmap] = 1,	  [__NR_mremap] = 1,
@@ -64,15 +63,22 @@ static int finish(struct rt_tcb *t, long r)
 	return RT_DO_FINISH;
 }
 
+/* The trace ends before the call. false: others are in the copies, and nobody can leave them */
+static bool leave_before(struct rt_tcb *t, uint32_t reason)
+{
+	if (!rt_stop_here(t, reason))
+		return false;
+	rt_stop_leave(t, reason, t->t.target - 2);
+	return true;
+}
+
 /* The trace ends before the call, which the program then executes in its original text; or, where that is
  * impossible because others are in the copies, too, only what is logged ends. */
 static int stop_before(struct rt_tcb *t, uint32_t reason)
 {
 	if (rt.how == RT_RECORD)
 		return rt_switch_here(t, t->t.target - 2, "a system call that ends tracing");
-	if (rt_stop_here(t, reason))
-		return rt_stop_leave(t, reason, t->t.target - 2);
-	return finish(t, call(t));
+	return leave_before(t, reason) ? RT_DO_LEAVE : finish(t, call(t));
 }
 
 static void unmapped(struct rt_tcb *t, uint64_t addr, uint64_t size)
@@ -252,15 +258,6 @@ static bool clone_how(const struct rt_tcb *t, struct clone_how *how)
 	return true;
 }
 
-/* Its parent goes on untraced, which the child is then, too. false: it cannot, others are in the copies */
-static bool leave_at_clone(struct rt_tcb *t, uint32_t reason)
-{
-	if (!rt_stop_here(t, reason))
-		return false;
-	rt_stop_leave(t, reason, t->t.target - 2);
-	return true;
-}
-
 static int do_clone(struct rt_tcb *t)
 {
 	struct clone_how as;
@@ -269,8 +266,8 @@ static int do_clone(struct rt_tcb *t)
 
 	if (!clone_how(t, &as))
 		return finish(t, call(t)); /* the kernel knows what to say */
-	/* nobody would free what its children leave */
-	if (rt_ring_dead() && leave_at_clone(t, RUN_STOP_COLLECTOR))
+	/* nobody would free what its children leave: it goes on untraced, and so do they */
+	if (rt_ring_dead() && leave_before(t, RUN_STOP_COLLECTOR))
 		return RT_DO_LEAVE;
 	flags = as.flags;
 	if (!(flags & CLONE_VM))
@@ -279,7 +276,7 @@ static int do_clone(struct rt_tcb *t)
 		how = flags & CLONE_VFORK ? RUN_START_VFORK : RUN_START_VM;
 	while (!(t->child = rt_thread_new(t, how)) && rt_room_comes())
 		rt_futex_wait(&rt.ring->freed, rt.ring->freed, 1);
-	if (!t->child && leave_at_clone(t, RUN_STOP_ROOM))
+	if (!t->child && leave_before(t, RUN_STOP_ROOM))
 		return RT_DO_LEAVE;
 	if (!t->child)
 		return finish(t, -EAGAIN); /* as when the kernel has no room for more */
@@ -366,8 +363,8 @@ static int do_prctl(struct rt_tcb *t)
 
 	rt_args(t, arg);
 	if (rt_undoes(t->sv.nr, arg))
-		return rt_stop_here(t, RUN_STOP_UNSUPPORTED)
-			       ? rt_stop_leave(t, RUN_STOP_UNSUPPORTED, t->t.target - 2)
+		return leave_before(t, RUN_STOP_UNSUPPORTED)
+			       ? RT_DO_LEAVE
 			       : finish(t, -EINVAL); /* as kernels before 5.11 */
 	if (rt_tsc_takes(t->sv.nr, arg))
 		rt_tsc_taken(t);

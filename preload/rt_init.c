@@ -89,9 +89,7 @@ static int modules(void)
 	char path[RT_PATH];
 	int r = rt_mod_start();
 
-	if (!r && rt.bases)
-		return -EADDRINUSE;
-	if (rt.how != RT_RECORD || !(r || rt.blind))
+	if (r == -EADDRINUSE || rt.how != RT_RECORD || !(r || rt.blind))
 		return r;
 	rt_unapply_all();
 	rt_record_not("a module's system calls would not be seen");
@@ -104,8 +102,7 @@ static int modules(void)
 	rt.ring->pt = rt.pt_set;
 	if (rt_pt_open())
 		return -EPERM;
-	r = rt_mod_start();
-	return !r && rt.bases ? -EADDRINUSE : r;
+	return rt_mod_start();
 }
 
 static int begin(const uint64_t *regs)

@@ -335,6 +335,8 @@ int rt_mod_start(void)
 	r = rt_copy_seal();
 	if (!r && traced && blind)
 		r = -ELIBACC;
+	if (!r && traced && rt.bases)
+		r = -EADDRINUSE;
 	if (r)
 		rt_unapply_all();
 	return r ? r : traced ? 0 : -ENOENT;

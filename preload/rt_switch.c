@@ -31,8 +31,6 @@ static int begin(uint64_t *uc)
 	if (rt_pt_look() || rt_dir_next() || rt_ring_open() || rt_pt_open())
 		return -EIO;
 	r = rt_mod_start();
-	if (!r && rt.bases)
-		r = -EADDRINUSE;
 	if (rt_ring_ready())
 		return -EIO;
 	if (!r)

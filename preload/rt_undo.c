@@ -10,7 +10,6 @@
  */
 #include "rt.h"
 
-#define MSEAL_NR 462 /* Linux 6.10 */
 #define PR_SYSCALL_USER_DISPATCH 59
 
 static bool drops(uint64_t advice)
