@@ -24,6 +24,7 @@ struct vg_out {
 };
 
 struct vg {
+	struct scratch_mark mark; /* its arrays are scratch memory from here on */
 	struct gr *gr;
 	uint32_t (*src)[4]; /* per op: where a, b, the third operand and the slot come from */
 	uint8_t *nw; /* per op: bytes demanded of what it defines */

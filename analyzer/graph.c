@@ -2,7 +2,6 @@
  *
  * graph.c - a group's instructions as one array of ops, and what each op reads
  */
-#include <stdlib.h>
 #include "form.h"
 #include "plan.h"
 
@@ -38,22 +37,6 @@ void gr_form(struct form *f, const ZydisDecodedInstruction *in, uint8_t flow)
 	f->cc = flow == FLOW_JCC ? jcc_code(in) : 0xff;
 }
 
-static bool grow(struct gr *gr, uint32_t more)
-{
-	void *op, *note;
-
-	if (gr->nop + more < gr->cap)
-		return true;
-	gr->cap = (gr->nop + more) * 2 + 64;
-	op = realloc(gr->op, gr->cap * sizeof(*gr->op));
-	if (op)
-		gr->op = op;
-	note = realloc(gr->note, gr->cap * sizeof(*gr->note));
-	if (note)
-		gr->note = note;
-	return op && note;
-}
-
 /* the ops of one instruction, nothing noted of them but where records have their addresses from */
 static void append(struct gr *gr, const struct form *f, uint32_t vaddr)
 {
@@ -72,10 +55,28 @@ static void append(struct gr *gr, const struct form *f, uint32_t vaddr)
 	}
 }
 
+/* room for the ops of all instructions */
+static bool make_room(struct gr *gr)
+{
+	_Alignas(struct form) char tmp[FORM_TMP];
+	uint32_t n = 0;
+
+	for (uint32_t i = 0; i < gr->g->ninsn; i++) {
+		const struct form *f = form_of(gr->m, gr->g, i, tmp);
+
+		n += f->n < 0 ? 0 : (uint32_t)f->n;
+	}
+	gr->op = scratch(n * sizeof(*gr->op));
+	gr->note = scratch(n * sizeof(*gr->note));
+	return gr->op && gr->note;
+}
+
 static int lift_all(struct gr *gr, int *bad)
 {
 	_Alignas(struct form) char tmp[FORM_TMP];
 
+	if (!make_room(gr))
+		return -1;
 	for (uint32_t i = 0; i < gr->g->ninsn; i++) {
 		const struct an_insn *ai = &gr->g->insn[i];
 		const struct form *f = form_of(gr->m, gr->g, i, tmp);
@@ -86,8 +87,6 @@ static int lift_all(struct gr *gr, int *bad)
 			*bad = 1;
 			return -1;
 		}
-		if (!grow(gr, (uint32_t)f->n))
-			return -1;
 		append(gr, f, ai->vaddr);
 		gi->cc = f->cc;
 		/* the kernel's results come from the mark */
@@ -174,8 +173,8 @@ static bool link_classes(struct gr *gr)
 	for (uint32_t i = 0; i < g->ntable; i++)
 		for (uint32_t k = 0; gr->class[i] == i && k < g->table[i].ntarget; k++, n++)
 			gr->offirst[g->table[i].target[k] + 1]++;
-	gr->of = malloc((n + 1) * sizeof(*gr->of));
-	at = malloc((g->nblock + 1) * sizeof(*at));
+	gr->of = scratch((n + 1) * sizeof(*gr->of));
+	at = scratch((g->nblock + 1) * sizeof(*at));
 	for (uint32_t b = 0; b < g->nblock && at; b++) {
 		gr->offirst[b + 1] += gr->offirst[b];
 		at[b] = gr->offirst[b];
@@ -183,7 +182,6 @@ static bool link_classes(struct gr *gr)
 	for (uint32_t i = 0; i < g->ntable && gr->of && at; i++)
 		for (uint32_t k = 0; gr->class[i] == i && k < g->table[i].ntarget; k++)
 			gr->of[at[g->table[i].target[k]]++] = i;
-	free(at);
 	return gr->of && at;
 }
 
@@ -191,9 +189,9 @@ static bool find_classes(struct gr *gr)
 {
 	const struct an_group *g = gr->g;
 
-	gr->class = malloc((g->ntable + 1) * sizeof(*gr->class));
-	gr->meet = malloc((g->ntable + 1) * sizeof(*gr->meet));
-	gr->offirst = calloc(g->nblock + 2, sizeof(*gr->offirst));
+	gr->class = scratch((g->ntable + 1) * sizeof(*gr->class));
+	gr->meet = scratch((g->ntable + 1) * sizeof(*gr->meet));
+	gr->offirst = scratch_zero((g->nblock + 2) * sizeof(*gr->offirst));
 	if (!gr->class || !gr->meet || !gr->offirst)
 		return false;
 	for (uint32_t i = 0; i < g->ntable; i++) {
@@ -209,16 +207,18 @@ static bool find_classes(struct gr *gr)
 
 static struct gr *open_once(const struct module *m, const struct an_group *g, uint32_t mapflags, int *bad)
 {
-	struct gr *gr = calloc(1, sizeof(*gr));
+	struct scratch_mark mark = scratch_mark();
+	struct gr *gr = scratch_zero(sizeof(*gr));
 
 	*bad = 0;
 	if (!gr)
 		return NULL;
+	gr->mark = mark;
 	gr->m = m;
 	gr->g = g;
 	gr->mapflags = mapflags;
-	gr->in = calloc(g->ninsn + 1, sizeof(*gr->in));
-	gr->b = calloc(g->nblock + 1, sizeof(*gr->b));
+	gr->in = scratch_zero((g->ninsn + 1) * sizeof(*gr->in));
+	gr->b = scratch_zero((g->nblock + 1) * sizeof(*gr->b));
 	if (!gr->in || !gr->b || !find_classes(gr) || lift_all(gr, bad) < 0)
 		goto fail;
 	note_ops(gr);
@@ -256,13 +256,5 @@ void gr_close(struct gr *gr)
 	if (!gr)
 		return;
 	cut_close(gr);
-	free(gr->class);
-	free(gr->meet);
-	free(gr->of);
-	free(gr->offirst);
-	free(gr->op);
-	free(gr->note);
-	free(gr->in);
-	free(gr->b);
-	free(gr);
+	scratch_release(gr->mark);
 }

@@ -7,7 +7,6 @@
  * the ends of the predecessors. A block with one predecessor and no other way in is looked through.
  * Tables with equal targets share a node per variable (their class).
  */
-#include <stdlib.h>
 #include "cut.h"
 #include "sem_eval.h"
 
@@ -20,7 +19,7 @@ static bool grow(void **p, uint32_t *cap, uint32_t n, size_t size)
 
 	if (n < *cap)
 		return true;
-	q = realloc(*p, c * size);
+	q = scratch_more(*p, n * size, c * size);
 	if (!q)
 		return false;
 	*p = q;
@@ -36,7 +35,7 @@ static uint32_t mix(uint32_t block, uint32_t var)
 static bool rehash(struct vg *v)
 {
 	uint32_t n = v->nhash ? v->nhash * 2 : 128;
-	uint32_t *h = malloc(n * sizeof(*h));
+	uint32_t *h = scratch(n * sizeof(*h));
 
 	if (!h)
 		return false;
@@ -49,7 +48,6 @@ static bool rehash(struct vg *v)
 			k = (k + 1) & (n - 1);
 		h[k] = i;
 	}
-	free(v->hash);
 	v->hash = h;
 	v->nhash = n;
 	return true;
@@ -206,15 +204,17 @@ static void find_jumps(struct vg *v)
 int vg_open(struct vg *v, struct gr *gr)
 {
 	uint32_t nb = gr->g->nblock;
-	struct scan *s = malloc(sizeof(*s));
+	struct scan *s;
 
 	memset(v, 0, sizeof(*v));
+	v->mark = scratch_mark();
 	v->gr = gr;
-	v->src = malloc((gr->nop + 1) * sizeof(*v->src));
-	v->nw = calloc(gr->nop + 1, 1);
-	v->outfirst = calloc(nb + 1, sizeof(uint32_t));
-	v->jump = malloc((nb + 1) * sizeof(uint32_t));
-	v->jumpfirst = calloc(gr->g->ntable + 1, sizeof(uint32_t));
+	v->src = scratch((gr->nop + 1) * sizeof(*v->src));
+	v->nw = scratch_zero(gr->nop + 1);
+	v->outfirst = scratch((nb + 1) * sizeof(uint32_t));
+	v->jump = scratch((nb + 1) * sizeof(uint32_t));
+	v->jumpfirst = scratch_zero((gr->g->ntable + 1) * sizeof(uint32_t));
+	s = scratch(sizeof(*s));
 	v->fail = !s || !v->src || !v->nw || !v->outfirst || !v->jump || !v->jumpfirst;
 	if (s)
 		memset(s->epoch, 0, sizeof(s->epoch));
@@ -222,7 +222,6 @@ int vg_open(struct vg *v, struct gr *gr)
 		v->outfirst[i] = v->nout;
 		scan_block(v, i, s);
 	}
-	free(s);
 	if (v->fail)
 		return -1;
 	v->outfirst[nb] = v->nout;
@@ -232,15 +231,8 @@ int vg_open(struct vg *v, struct gr *gr)
 
 void vg_close(struct vg *v)
 {
-	free(v->src);
-	free(v->nw);
-	free(v->in);
-	free(v->hash);
-	free(v->out);
-	free(v->outfirst);
-	free(v->jump);
-	free(v->jumpfirst);
-	free(v->work);
+	if (v->gr) /* has been opened */
+		scratch_release(v->mark);
 }
 
 /* does the value of var at the end of pred reach b, or does the call between make it unknown? */

@@ -4,6 +4,7 @@
  */
 #include <pthread.h>
 #include "emit.h"
+#include "scratch.h"
 
 struct par {
 	uint32_t next, n;
@@ -18,6 +19,7 @@ static void *work(void *v)
 
 	while ((i = __atomic_fetch_add(&p->next, 1, __ATOMIC_RELAXED)) < p->n)
 		p->fn(p->arg, i);
+	scratch_end();
 	return NULL;
 }
 

@@ -24,6 +24,7 @@
 #include <string.h>
 #include "an.h"
 #include "glue.h"
+#include "scratch.h"
 #include "sem_lift.h"
 #include "sem_uses.h"
 
@@ -175,12 +176,13 @@ struct gr_block {
 };
 
 struct gr {
+	struct scratch_mark mark; /* all of it is scratch memory, from here on */
 	const struct module *m;
 	const struct an_group *g;
 	uint32_t mapflags;
 	struct sem_op *op;
 	struct gr_note *note;
-	uint32_t nop, cap;
+	uint32_t nop;
 	struct gr_insn *in; /* ninsn + 1 */
 	struct gr_block *b;
 	/* Jump tables with the same targets are one class, the first of them. Interpreters jump from hundreds of places

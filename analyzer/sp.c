@@ -19,7 +19,6 @@
  * What contradicts that is looked for (sp_stray.c); then, and where code has rules of its own anyhow (AN_I_STRAY), return
  * sites log rsp.
  */
-#include <stdlib.h>
 #include "sp.h"
 
 static const struct av other = {AV_OTHER, 0, 0};
@@ -362,18 +361,17 @@ static void solve_again(struct sp *sp)
 
 int sp_run(struct gr *gr)
 {
-	struct sp *sp = calloc(1, sizeof(*sp));
+	struct scratch_mark mark = scratch_mark();
+	struct sp *sp = scratch_zero(sizeof(*sp));
 	struct sp_state s;
 	bool ret;
 
 	if (!sp)
 		return -1;
 	sp->gr = gr;
-	sp->in = malloc((gr->g->nblock + gr->g->ntable + 1) * sizeof(*sp->in));
-	if (!sp->in) {
-		free(sp);
+	sp->in = scratch((gr->g->nblock + gr->g->ntable + 1) * sizeof(*sp->in));
+	if (!sp->in)
 		return -1;
-	}
 	none_seen(sp);
 	sp->class = sp->in + gr->g->nblock;
 	for (int r = 0; r < 64; r++)
@@ -399,7 +397,6 @@ int sp_run(struct gr *gr)
 	gr->forward = !sp->escape;
 	for (uint32_t i = 0; i < gr->g->nblock; i++)
 		gr->b[i].visited = 0;
-	free(sp->in);
-	free(sp);
+	scratch_release(mark);
 	return 0;
 }

@@ -114,16 +114,14 @@ static bool loops(struct sp *sp, uint32_t *parent, uint32_t *todo)
 
 static bool uneven_loop(struct sp *sp)
 {
-	uint32_t n = sp->gr->g->nblock + 1, *b = malloc(2 * n * sizeof(*b));
+	uint32_t n = sp->gr->g->nblock + 1, *b = scratch(2 * n * sizeof(*b));
 	struct sp was = *sp;
 	bool found;
 
-	sp->in = malloc(n * sizeof(*sp->in));
+	sp->in = scratch(n * sizeof(*sp->in));
 	if (!b || !sp->in)
 		abort();
 	found = loops(sp, b, b + n);
-	free(b);
-	free(sp->in);
 	*sp = was;
 	sp->unsettled = true; /* what blocks have noted is of these states */
 	return found;

@@ -35,6 +35,12 @@ $(B)/test/unit_head: test/unit_head.c $(B)/obj/analyzer/disc_head.o
 	$(CC) $(CFLAGS_ALL) -Ianalyzer $(LDFLAGS) -o $@ $(filter %.c %.o,$^) -lZydis
 check-programs: $(B)/test/unit_head
 
+# analyzer: memory of one group's analysis
+$(B)/test/unit_scratch: test/unit_scratch.c $(B)/obj/analyzer/scratch.o
+	@mkdir -p $(@D)
+	$(CC) $(CFLAGS_ALL) -Ianalyzer $(LDFLAGS) -o $@ $(filter %.c %.o,$^)
+check-programs: $(B)/test/unit_scratch
+
 # emitter: r15 rewriting against the processor; a mapped module run in the test's process; golden copy
 $(B)/test/unit_r15: test/unit_r15.c test/emit_step.S $(AN_OBJ)
 	@mkdir -p $(@D)
