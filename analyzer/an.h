@@ -162,6 +162,7 @@ struct module {
 	uint32_t vaddr_lo, vaddr_hi;
 	struct map_seg *seg;
 	uint32_t nseg;
+	struct map_seg code; /* the first of them with PF_X: it is asked for most */
 	struct an_ro
 		*ro; /* bytes that cannot change after start: segments without PF_W, addresses in RELRO */
 	uint32_t nro;
@@ -192,6 +193,10 @@ void elf_close(struct module *m);
 /* bytes of the image at vaddr, n bytes available in one PT_LOAD's file part, or NULL */
 static inline const uint8_t *elf_at(const struct module *m, uint32_t vaddr, size_t n)
 {
+	const struct map_seg *c = &m->code;
+
+	if (vaddr >= c->vaddr && vaddr - c->vaddr < c->filesz && n <= c->filesz - (vaddr - c->vaddr))
+		return m->file + c->off + (vaddr - c->vaddr);
 	for (const struct map_seg *s = m->seg; s < m->seg + m->nseg; s++)
 		if (vaddr >= s->vaddr && vaddr - s->vaddr < s->filesz && n <= s->filesz - (vaddr - s->vaddr))
 			return m->file + s->off + (vaddr - s->vaddr);

@@ -14,6 +14,7 @@
 #ifndef DISC_H
 #define DISC_H
 
+#include <string.h>
 #include <Zydis/Zydis.h>
 #include "elf_priv.h"
 
@@ -35,7 +36,7 @@ enum {
 #define IL_IN (K_INSIDE << 4)
 #define IL_LEN(b) ((b)&15)
 #define IL_KIND(b) ((b) >> 4)
-#define IL_START(b) ((b) && IL_KIND(b) != K_INSIDE)
+#define IL_START(b) IL_LEN(b) /* IL_IN has no length */
 
 enum {
 	ST_LEAD = 1, /* a direct jump goes here */
@@ -53,11 +54,14 @@ struct piece {
 	uint32_t start, end;
 	uint32_t up; /* union-find parent, index */
 	uint8_t kind, reason;
+	bool bases; /* may have code that changes the fs or gs base: there was some before it was cut */
 	bool suspect; /* has unreached bytes that are no padding */
 	bool done; /* as a root: looked at in this round */
 	uint32_t next; /* next piece of the same group, ascending */
 	uint32_t solved; /* as a root: size of the group when its jumps were last solved */
 };
+
+#define PIECE_NEAR 64
 
 struct piece_list {
 	struct piece *v;
@@ -98,6 +102,7 @@ struct disc {
 	uint64_t *tab; /* the same, for addresses of recognised tables' entries */
 	VEC(uint32_t) work;
 	struct piece_list piece; /* ascending start, disjoint */
+	uint32_t *near; /* per PIECE_NEAR bytes of text: the first piece that ends behind their first */
 	VEC(struct edge) cross; /* direct jumps between pieces, or within a gap */
 	VEC(struct edge) fall; /* fall-through from one piece into another */
 	VEC(struct edge) lea; /* code that computes an address in text: from the insn to the address */
@@ -114,7 +119,6 @@ struct disc {
 enum { NAME_PLAIN, NAME_TWICE, NAME_NORET };
 
 bool disc_pieces(struct disc *d); /* initial pieces; false: out of memory */
-uint32_t disc_piece(const struct disc *d, uint32_t v); /* index, AN_NONE outside text */
 uint32_t disc_root(struct disc *d, uint32_t piece);
 void disc_join(struct disc *d); /* recompute unions from edges; splits gaps first */
 void disc_walk(struct disc *d); /* until the work list is empty */
@@ -143,6 +147,34 @@ struct ijmp *disc_ijmp(const struct disc *d, uint32_t v);
 static inline bool disc_in(const struct disc *d, uint32_t v)
 {
 	return v - d->lo < d->size;
+}
+
+/* first byte in [v, end) that is of no instruction; end if there is none */
+static inline uint32_t disc_hole(const struct disc *d, uint32_t v, uint32_t end)
+{
+	const uint8_t *p = memchr(d->il + (v - d->lo), 0, end - v);
+
+	return p ? d->lo + (uint32_t)(p - d->il) : end;
+}
+
+/* and was not read as data either */
+static inline uint32_t disc_unused(const struct disc *d, uint32_t v, uint32_t end)
+{
+	while ((v = disc_hole(d, v, end)) < end && (d->st[v - d->lo] & ST_DATA))
+		v++;
+	return v;
+}
+
+/* index of the piece that v is in, AN_NONE outside text */
+static inline uint32_t disc_piece(const struct disc *d, uint32_t v)
+{
+	uint32_t i;
+
+	if (!disc_in(d, v))
+		return AN_NONE;
+	for (i = d->near[(v - d->lo) / PIECE_NEAR]; i < d->piece.n && d->piece.v[i].end <= v; i++)
+		;
+	return i < d->piece.n && d->piece.v[i].start <= v ? i : AN_NONE;
 }
 
 /* cfg.c: instructions and blocks of one group from the walk's state. -1: out of memory */

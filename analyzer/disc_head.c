@@ -5,6 +5,7 @@
 #include "disc_head.h"
 #include <string.h>
 #include "disc.h"
+#include "nondet.h"
 
 /* Control transfer of an instruction; -1 where relocation is not supported (SDM Vol. 2). */
 static int kind_of(const ZydisDecodedInstruction *in)
@@ -75,10 +76,10 @@ static int kind_of(const ZydisDecodedInstruction *in)
 	return K_NEXT;
 }
 
-static uint8_t flags_of(const ZydisDecodedInstruction *in)
+static uint16_t flags_of(const ZydisDecodedInstruction *in, const uint8_t *b)
 {
 	bool def = in->opcode_map == ZYDIS_OPCODE_MAP_DEFAULT;
-	uint8_t f = 0;
+	uint16_t f = 0;
 
 	if (in->attributes & ZYDIS_ATTRIB_HAS_MODRM) {
 		if (in->raw.modrm.mod == 0 && in->raw.modrm.rm == 5)
@@ -96,6 +97,8 @@ static uint8_t flags_of(const ZydisDecodedInstruction *in)
 		f |= H_INT3;
 	if (in->mnemonic == ZYDIS_MNEMONIC_XBEGIN || in->mnemonic == ZYDIS_MNEMONIC_INT)
 		f |= H_GOES_ON;
+	if (nondet_base(b, in->length))
+		f |= H_BASE;
 	return f;
 }
 
@@ -146,7 +149,7 @@ bool disc_head(struct head *memo, const ZydisDecoder *minimal, const uint8_t *b,
 	*h = (struct head){.n = fixed(&in),
 			   .len = in.length,
 			   .kind = kind_of(&in),
-			   .flags = flags_of(&in),
+			   .flags = flags_of(&in, b),
 			   .disp = in.raw.disp.offset,
 			   .imm = in.raw.imm[0].offset};
 	if (avail >= 15 && h->n && h->n <= HEAD_MAX) {

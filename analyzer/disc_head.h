@@ -18,7 +18,7 @@ struct head {
 	uint8_t n; /* so many: 1 to HEAD_MAX; 0: an empty place of the memo, or a head that is not kept */
 	uint8_t len; /* of the instruction */
 	int8_t kind; /* K_*, -1 where relocation is not supported */
-	uint8_t flags; /* H_* */
+	uint16_t flags; /* H_* */
 	uint8_t disp, imm; /* where they begin, for the flags that name them */
 };
 enum {
@@ -30,6 +30,7 @@ enum {
 	H_SIGNED = 32, /* which is extended with its sign */
 	H_INT3 = 64,
 	H_GOES_ON = 128, /* not supported, but comes back */
+	H_BASE = 256, /* nondet_base */
 };
 
 #define HEAD_MAX 6

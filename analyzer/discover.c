@@ -103,8 +103,9 @@ static void sweep_labels(struct disc *d)
 		for (uint32_t k = 0; b && k + 7 <= n; k++) {
 			int32_t disp;
 
-			if (d->il[p->start + k - d->lo])
-				continue;
+			k = disc_hole(d, p->start + k, p->end) - p->start;
+			if (k + 7 > n)
+				break;
 			memcpy(&disp, b + k + 3, 4);
 			if ((b[k] & 0xfb) == 0x48 && b[k + 1] == 0x8d && (b[k + 2] & 0xc7) == 5)
 				disc_label(d, (uint32_t)(p->start + k + 7 + disp));
@@ -154,7 +155,8 @@ static bool setup(struct disc *d, struct module *m)
 	d->lab = calloc(span / 64 + 1, 8);
 	d->tab = calloc(span / 64 + 1, 8);
 	d->memo = calloc(HEAD_SLOTS, sizeof(*d->memo));
-	return d->il && d->st && d->lab && d->tab && d->memo && disc_pieces(d) && disc_names(d);
+	d->near = malloc((d->size / PIECE_NEAR + 1ull) * sizeof(*d->near));
+	return d->il && d->st && d->lab && d->tab && d->memo && d->near && disc_pieces(d) && disc_names(d);
 }
 
 static void teardown(struct disc *d)
@@ -168,6 +170,7 @@ static void teardown(struct disc *d)
 	free(d->memo);
 	free(d->work.v);
 	free(d->piece.v);
+	free(d->near);
 	free(d->cross.v);
 	free(d->fall.v);
 	free(d->lea.v);

@@ -203,7 +203,7 @@ static uint8_t group_reason(struct disc *d, uint32_t r)
 
 static void mark_padding(struct disc *d, uint32_t start, uint32_t end, uint8_t *live)
 {
-	for (uint32_t v = start; v < end;) {
+	for (uint32_t v = start; (v = disc_unused(d, v, end)) < end;) {
 		uint32_t e = v;
 
 		while (e < end && !d->il[e - d->lo] && !(d->st[e - d->lo] & ST_DATA))
@@ -218,9 +218,39 @@ static void mark_padding(struct disc *d, uint32_t start, uint32_t end, uint8_t *
 			v += n;
 		}
 		v = e;
-		while (v < end && (d->il[v - d->lo] || (d->st[v - d->lo] & ST_DATA)))
-			v++;
 	}
+}
+
+/* The bytes of a run of instructions. Eight by eight, as hardly any are read as data. */
+static void mark_run(const struct disc *d, uint32_t start, uint32_t end, uint8_t *live)
+{
+	const uint64_t data = 0x0101010101010101u * ST_DATA;
+	uint64_t st;
+
+	memset(live + (start - d->lo), AN_BYTE_CODE, end - start);
+	for (uint32_t v = start; v < end; v += 8) { /* there is slack behind the text */
+		memcpy(&st, d->st + (v - d->lo), 8);
+		for (uint32_t k = v; (st & data) && k < end && k < v + 8; k++)
+			if (d->st[k - d->lo] & ST_DATA)
+				live[k - d->lo] = AN_BYTE_KEEP;
+	}
+}
+
+static void mark_code(const struct disc *d, const struct an_group *g, uint8_t *live)
+{
+	uint32_t start = 0, end = 0;
+
+	for (uint32_t i = 0; i < g->ninsn; i++) {
+		const struct an_insn *n = &g->insn[i];
+
+		if (n->vaddr > end || !end) {
+			mark_run(d, start, end, live);
+			start = n->vaddr;
+		}
+		if (n->vaddr + n->len > end)
+			end = n->vaddr + n->len;
+	}
+	mark_run(d, start, end, live);
 }
 
 static const char *group_name(const struct module *m, const struct an_group *g)
@@ -254,9 +284,7 @@ static int make_group(struct disc *d, uint32_t r)
 	}
 	g->id = m->ngroup++;
 	g->name = group_name(m, g);
-	for (uint32_t i = 0; i < g->ninsn; i++)
-		for (uint32_t v = g->insn[i].vaddr - d->lo, k = 0; k < g->insn[i].len; k++)
-			m->live_byte[v + k] = d->st[v + k] & ST_DATA ? AN_BYTE_KEEP : AN_BYTE_CODE;
+	mark_code(d, g, m->live_byte);
 	return 0;
 }
 
@@ -324,7 +352,7 @@ int group_finish(struct disc *d)
 		reason = group_reason(d, r);
 		/* what does not decode throughout may be data (GHC has tables among its code) */
 		if (reason != MAP_R_DECODE && reason != MAP_R_OVERLAP)
-			d->m->bases |= piece_has(d, p, nondet_base);
+			d->m->bases |= p->bases && piece_has(d, p, nondet_base);
 		if (d->m->mapflags & MAP_F_SPARSE)
 			reason = sparse(d, r, reason);
 		if (reason) {

@@ -68,14 +68,17 @@ static const struct an_insn *leaves_to(const struct an_group *g, const struct an
 static uint32_t bound_to(const struct disc *d, const struct an_group *g, const struct an_block *b)
 {
 	const struct an_insn *in = &g->insn[b->first + b->n - 1];
-	const uint8_t *p = elf_at(d->m, in->vaddr, in->len);
-	uint32_t o = in->len == 7 && p && p[0] == 0xf2, slot;
+	const uint8_t *p;
 	const struct elf_sym *s;
+	uint32_t o, slot;
 	uint64_t to;
 	bool fixed;
 
-	if (in->flow != FLOW_IJMP || !(b->flags & AN_B_ENTRY) || b->table != AN_NONE || b->n > 2 ||
-	    in->len != o + 6 || !p || p[o] != 0xff || p[o + 1] != 0x25 ||
+	if (in->flow != FLOW_IJMP || !(b->flags & AN_B_ENTRY) || b->table != AN_NONE || b->n > 2)
+		return AN_NONE;
+	p = elf_at(d->m, in->vaddr, in->len);
+	o = in->len == 7 && p && p[0] == 0xf2;
+	if (in->len != o + 6 || !p || p[o] != 0xff || p[o + 1] != 0x25 ||
 	    (b->n == 2 && memcmp(elf_at(d->m, g->insn[b->first].vaddr, 4), "\xf3\x0f\x1e\xfa", 4)))
 		return AN_NONE;
 	memcpy(&slot, p + o + 2, 4);

@@ -44,19 +44,15 @@ bool disc_is_pad(const struct disc *d, uint32_t v, uint32_t end)
 	return p != NULL;
 }
 
-uint32_t disc_piece(const struct disc *d, uint32_t v)
+static void index_pieces(struct disc *d)
 {
-	uint32_t lo = 0, hi = d->piece.n;
+	uint32_t p = 0;
 
-	while (lo < hi) {
-		uint32_t mid = lo + (hi - lo) / 2;
-
-		if (d->piece.v[mid].end <= v)
-			lo = mid + 1;
-		else
-			hi = mid;
+	for (uint32_t i = 0; i < d->size / PIECE_NEAR + 1; i++) {
+		while (p < d->piece.n && d->piece.v[p].end - d->lo <= i * PIECE_NEAR)
+			p++;
+		d->near[i] = p;
 	}
-	return lo < d->piece.n && d->piece.v[lo].start <= v ? lo : AN_NONE;
 }
 
 uint32_t disc_root(struct disc *d, uint32_t i)
@@ -151,6 +147,7 @@ bool disc_pieces(struct disc *d)
 	}
 	for (uint32_t i = 0; i < d->piece.n; i++)
 		d->piece.v[i].up = i;
+	index_pieces(d);
 	free(raw.v);
 	return ok;
 }
@@ -206,6 +203,7 @@ static bool split_gaps(struct disc *d)
 		}
 	free(d->piece.v);
 	d->piece = out;
+	index_pieces(d);
 	return true;
 }
 

@@ -17,14 +17,10 @@
 /* First byte of an unreached run in [v, end) that is no padding; end if there is none. *stop: its end. */
 static uint32_t next_run(const struct disc *d, uint32_t v, uint32_t end, uint32_t *stop)
 {
-	while (v < end) {
+	while ((v = disc_unused(d, v, end)) < end) {
 		uint32_t e = v;
 		unsigned n;
 
-		if (d->il[v - d->lo] || (d->st[v - d->lo] & ST_DATA)) {
-			v++;
-			continue;
-		}
 		while (e < end && !d->il[e - d->lo] && !(d->st[e - d->lo] & ST_DATA))
 			e++;
 		while (v < e && (n = disc_nop_len(elf_at(d->m, v, e - v), e - v)))

@@ -357,6 +357,7 @@ static void walk_line(struct disc *d, uint32_t v)
 		/* a program's own breakpoint: its handler returns behind it. At the end, or in a row: filler */
 		if ((h.flags & H_INT3) && pc + 1 < p->end && !disc_is_pad(d, pc + 1, p->end) && b[1] != 0xcc)
 			kind = K_NEXT;
+		p->bases |= (h.flags & H_BASE) != 0;
 		if (!claim(d, pc, h.len, kind)) {
 			blame(d, pc, MAP_R_OVERLAP);
 			return;

@@ -92,6 +92,8 @@ static int add_load(struct module *m, const Elf64_Phdr *p, char *err, size_t err
 		return fail(err, errlen, "the file is truncated: a segment ends beyond it");
 	hi = (p->p_vaddr + p->p_memsz + 4095) & ~4095ull;
 	m->seg[m->nseg++] = (struct map_seg){p->p_offset, p->p_filesz, p->p_memsz, p->p_vaddr, p->p_flags};
+	if ((p->p_flags & PF_X) && !m->code.prot)
+		m->code = m->seg[m->nseg - 1];
 	if (lo < m->vaddr_lo)
 		m->vaddr_lo = lo;
 	if (hi > m->vaddr_hi)

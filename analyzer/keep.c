@@ -81,16 +81,22 @@ static int by_vaddr(const void *a, const void *b)
 	return x->vaddr < y->vaddr ? -1 : x->vaddr > y->vaddr;
 }
 
-static void refers(const struct refs *r, uint64_t v)
+static void revoke(const struct refs *r, uint64_t v)
 {
-	uint64_t at = v - r->m->text_lo;
 	struct entry key = {(uint32_t)v, 0}, *e;
 
-	if (at >= r->m->text_hi - r->m->text_lo || !(r->bit[at >> 3] >> (at & 7) & 1))
-		return;
 	e = bsearch(&key, r->e, r->n, sizeof(*e), by_vaddr);
 	if (e)
 		r->m->group[e->group].sum->priv = false;
+}
+
+/* most words are nobody's address */
+static inline void refers(const struct refs *r, uint64_t v)
+{
+	uint64_t at = v - r->m->text_lo;
+
+	if (at < r->m->text_hi - r->m->text_lo && (r->bit[at >> 3] >> (at & 7) & 1))
+		revoke(r, v);
 }
 
 /* The byte at v, of code that stays where it is, or of data among code: whatever instruction it may be in.
@@ -118,9 +124,13 @@ static void foreign_code(const struct refs *r)
 
 	for (uint32_t v = m->text_lo; v < m->text_hi; v++) {
 		uint8_t op[2] = {0, 0};
-		const uint8_t *p;
+		const uint8_t *p,
+			*keep = memchr(m->live_byte + (v - m->text_lo), AN_BYTE_KEEP, m->text_hi - v);
 
-		if (m->live_byte[v - m->text_lo] != AN_BYTE_KEEP || !(p = elf_at(m, v, 1)))
+		if (!keep)
+			return;
+		v = m->text_lo + (uint32_t)(keep - m->live_byte);
+		if (!(p = elf_at(m, v, 1)))
 			continue;
 		if (elf_at(m, v - 2, 2))
 			memcpy(op, p - 2, 2);

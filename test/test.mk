@@ -30,7 +30,7 @@ $(B)/test/unit_cut: test/unit_cut.c $(B)/obj/analyzer/cut_flow.o
 check-programs: $(B)/test/unit_cut
 
 # discovery: heads of instructions
-$(B)/test/unit_head: test/unit_head.c $(B)/obj/analyzer/disc_head.o
+$(B)/test/unit_head: test/unit_head.c $(B)/obj/analyzer/disc_head.o $(B)/obj/analyzer/nondet.o
 	@mkdir -p $(@D)
 	$(CC) $(CFLAGS_ALL) -Ianalyzer $(LDFLAGS) -o $@ $(filter %.c %.o,$^) -lZydis
 check-programs: $(B)/test/unit_head
