@@ -57,6 +57,8 @@ struct live {
 	uint8_t *emul; /* per instruction: call emulated in the copy (patch.c) */
 	const struct form **form; /* per instruction, found by live_facts; NULL where it is not kept */
 	bool done;
+	bool pads; /* has landing pads */
+	struct live_block *sum; /* per block, while live_module runs */
 };
 int live_module(struct module *m, int jobs);
 enum map_reason live_facts(const struct module *m, struct an_group *g); /* or why it cannot be copied */

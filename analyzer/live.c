@@ -37,8 +37,22 @@
 	 1u << 10 | 1u << X_RSP)
 #define RET_ABI ((GPR_ALL & ~CALLER_SAVED) | 1u << X_RAX | 1u << X_RDX)
 
+/* how a block ends; from END_RET on: where control may leave the group */
+enum { END_PLAIN, END_CALL, END_ICALL, END_IJMP, END_RET, END_TAIL, END_OUT };
+
+struct live_block {
+	uint32_t kill, gen; /* what its instructions do to what is live, a call at its end aside */
+	uint32_t succ[2];
+	uint32_t callee; /* of the group's, at its end; AN_NONE if there is none */
+	uint32_t use; /* of its last instruction */
+	uint8_t end;
+	bool alone; /* it is a call and nothing else */
+};
+
 struct lm {
 	struct module *m;
+	uint64_t *dirty; /* struct df: room for the largest group */
+	uint32_t *bin; /* the same */
 };
 
 static struct live *L(const struct an_group *g)
@@ -142,6 +156,54 @@ enum map_reason live_facts(const struct module *m, struct an_group *g)
 	return MAP_OK;
 }
 
+static uint8_t end_of(const struct an_insn *i, const struct an_block *k)
+{
+	switch (i->flow) {
+	case FLOW_CALL:
+		return END_CALL;
+	case FLOW_ICALL:
+		return END_ICALL;
+	case FLOW_IJMP:
+		return END_IJMP;
+	case FLOW_RET:
+		return END_RET;
+	case FLOW_JMP:
+	case FLOW_JCC:
+		return k->succ[0] == AN_NONE ? END_TAIL : END_PLAIN;
+	case FLOW_NEXT:
+		return k->succ[1] == AN_NONE ? END_OUT : END_PLAIN;
+	}
+	return END_PLAIN;
+}
+
+/* what the dataflow needs of the blocks, each time it is solved */
+static void sum_blocks(struct an_group *g)
+{
+	struct live *l = L(g);
+
+	l->pads = false;
+	for (uint32_t b = 0; b < g->nblock; b++) {
+		const struct an_block *k = &g->block[b];
+		uint32_t last = k->first + k->n - 1, kill = 0, gen = 0;
+		const struct an_callee *c = glue_callee(g, last);
+		uint8_t end = end_of(&g->insn[last], k);
+		bool call = end == END_CALL || end == END_ICALL;
+
+		for (uint32_t i = k->first + k->n - call; i-- > k->first;) {
+			kill |= l->def[i];
+			gen = (gen & ~l->def[i]) | (l->use[i] & ALL);
+		}
+		l->sum[b] = (struct live_block){.kill = kill,
+						.gen = gen,
+						.succ = {k->succ[0], k->succ[1]},
+						.callee = c ? (uint32_t)(c - g->callee) : AN_NONE,
+						.use = l->use[last],
+						.end = end,
+						.alone = call && k->n == 1};
+		l->pads |= (k->flags & AN_B_LANDING) != 0;
+	}
+}
+
 static void usedef(void *arg, uint32_t gi)
 {
 	struct module *m = ((struct lm *)arg)->m;
@@ -149,6 +211,8 @@ static void usedef(void *arg, uint32_t gi)
 
 	if (g->reason == MAP_OK) /* patch_plan has been here, and nothing is left to do, mostly */
 		g->reason = live_facts(m, g);
+	if (g->reason == MAP_OK)
+		sum_blocks(g);
 }
 
 /* ---- 2: clobber sets ---- */
@@ -199,10 +263,35 @@ struct df {
 	uint32_t *bin;
 	uint32_t ret, pads;
 	bool reach; /* flavours 3 and 4: reads after calls; calls define nothing */
-	struct {
-		uint32_t kill, gen;
-	} * sum; /* per block: what its instructions do to what is live, a call at its end aside */
+	uint64_t *dirty; /* a bit per block: it is to be looked at (again) */
 };
+
+static void look_at(const struct df *f, uint32_t b)
+{
+	f->dirty[b / 64] |= 1ull << (b % 64);
+}
+
+static void look_at_all(const struct df *f)
+{
+	uint32_t n = f->g->nblock;
+
+	memset(f->dirty, 0xff, n / 64 * 8);
+	if (n % 64)
+		f->dirty[n / 64] = (1ull << (n % 64)) - 1;
+}
+
+/* where more is live at returns than there was */
+static void look_at_exits(const struct df *f)
+{
+	for (uint32_t b = 0; b < f->g->nblock; b++)
+		if (L(f->g)->sum[b].end >= END_RET)
+			look_at(f, b);
+}
+
+static const struct an_callee *callee_of(const struct df *f, const struct live_block *k)
+{
+	return k->callee != AN_NONE ? &f->g->callee[k->callee] : NULL;
+}
 
 static uint32_t entry_live(const struct module *m, const struct an_callee *c)
 {
@@ -220,66 +309,59 @@ static uint32_t need_of(const struct module *m, const struct an_callee *c)
 }
 
 /* opaque code of this module is called: nothing is known of its convention */
-static uint32_t call_before(const struct df *f, uint32_t i, uint32_t after)
+static uint32_t call_before(const struct df *f, const struct live_block *k, uint32_t after)
 {
-	const struct an_group *g = f->g;
-	const struct an_callee *c = glue_callee(g, i);
-	uint32_t use = L(g)->use[i];
+	const struct an_callee *c = callee_of(f, k);
 
 	if (f->reach)
-		return after | (use & ALL) | (g->insn[i].flow == FLOW_CALL ? need_of(f->m, c) : 0);
+		return after | (k->use & ALL) | (k->end == END_CALL ? need_of(f->m, c) : 0);
 	if (c)
 		return (after & ~L(&f->m->group[c->group])->clob) | entry_live(f->m, c) | 1u << X_RSP;
-	if (g->insn[i].flow == FLOW_CALL || g->bare)
+	if (k->end == END_CALL || f->g->bare)
 		return ALL;
-	if (use >> 31)
-		return after | ARGS | (use & ALL);
-	return (after & ~(CALLER_SAVED | FLAGS_BIT)) | ARGS | (use & ALL);
+	if (k->use >> 31)
+		return after | ARGS | (k->use & ALL);
+	return (after & ~(CALLER_SAVED | FLAGS_BIT)) | ARGS | (k->use & ALL);
+}
+
+/* what any of the jump's targets reads */
+static uint32_t jump_out(const struct df *f, uint32_t b)
+{
+	const struct an_group *g = f->g;
+	const struct an_table *t = g->block[b].table != AN_NONE ? &g->table[g->block[b].table] : NULL;
+	uint32_t out = 0;
+
+	for (uint32_t n = 0; t && n < t->ntarget; n++)
+		out |= f->bin[t->target[n]];
+	if (!f->reach && (!t || !t->exact))
+		out |= g->bare ? ALL : GPR_ALL;
+	return out;
 }
 
 /* live after the last instruction of a block */
 static uint32_t block_out(const struct df *f, uint32_t b)
 {
-	const struct an_group *g = f->g;
-	const struct an_block *k = &g->block[b];
-	uint32_t last = k->first + k->n - 1, out = 0;
-	const struct an_insn *i = &g->insn[last];
+	const struct live_block *k = &L(f->g)->sum[b];
+	uint32_t out = 0;
 
 	for (int s = 0; s < 2; s++)
 		if (k->succ[s] != AN_NONE)
 			out |= f->bin[k->succ[s]];
-	if (i->flow == FLOW_IJMP) {
-		const struct an_table *t = k->table != AN_NONE ? &g->table[k->table] : NULL;
-
-		for (uint32_t n = 0; t && n < t->ntarget; n++)
-			out |= f->bin[t->target[n]];
-		if (!f->reach && (!t || !t->exact))
-			out |= g->bare ? ALL : GPR_ALL;
-	} else if (i->flow == FLOW_RET) {
-		out = f->ret;
-	} else if ((i->flow == FLOW_JMP || i->flow == FLOW_JCC) && k->succ[0] == AN_NONE) {
-		const struct an_callee *c = glue_callee(g, last);
-
+	switch (k->end) {
+	case END_IJMP:
+		return out | jump_out(f, b);
+	case END_RET:
+		return f->ret;
+	case END_TAIL:
 		if (f->reach)
-			out |= f->ret | need_of(f->m, c);
-		else if (c)
-			out |= (GPR_ALL & ~(1u << 11)) | entry_live(f->m, c);
-		else
-			out |= ALL;
-	} else if (i->flow == FLOW_NEXT && k->succ[1] == AN_NONE) {
-		out = f->reach ? f->ret : ALL;
+			return out | f->ret | need_of(f->m, callee_of(f, k));
+		if (k->callee == AN_NONE)
+			return ALL;
+		return out | (GPR_ALL & ~(1u << 11)) | entry_live(f->m, callee_of(f, k));
+	case END_OUT:
+		return f->reach ? f->ret : ALL;
 	}
 	return out;
-}
-
-static uint32_t step(const struct df *f, uint32_t i, uint32_t live)
-{
-	const struct live *l = L(f->g);
-	uint8_t fl = f->g->insn[i].flow;
-
-	if (fl == FLOW_CALL || fl == FLOW_ICALL)
-		return call_before(f, i, live | f->pads);
-	return (live & ~l->def[i]) | (l->use[i] & ALL) | f->pads;
 }
 
 static uint32_t pads_live(const struct df *f)
@@ -292,66 +374,65 @@ static uint32_t pads_live(const struct df *f)
 	return p;
 }
 
-static bool ends_in_call(const struct an_group *g, const struct an_block *k)
+/* Over the whole block. What is live at the landing pads is live at each of its instructions. */
+static uint32_t block_in(const struct df *f, uint32_t b)
 {
-	uint8_t flow = g->insn[k->first + k->n - 1].flow;
+	const struct live_block *k = &L(f->g)->sum[b];
+	uint32_t live = block_out(f, b);
 
-	return flow == FLOW_CALL || flow == FLOW_ICALL;
-}
-
-static void sum_blocks(struct df *f)
-{
-	const struct an_group *g = f->g;
-	const struct live *l = L(g);
-
-	f->sum = malloc((g->nblock + 1) * sizeof(*f->sum));
-	if (!f->sum)
-		abort();
-	for (uint32_t b = 0; b < g->nblock; b++) {
-		const struct an_block *k = &g->block[b];
-		uint32_t kill = 0, gen = 0;
-
-		for (uint32_t i = k->first + k->n - ends_in_call(g, k); i-- > k->first;) {
-			kill |= l->def[i];
-			gen = (gen & ~l->def[i]) | (l->use[i] & ALL);
-		}
-		f->sum[b].kill = kill;
-		f->sum[b].gen = gen;
-	}
-}
-
-/* step over the whole block. What is live at the landing pads is live at each of its instructions. */
-static uint32_t block_in(const struct df *f, uint32_t b, uint32_t live)
-{
-	const struct an_block *k = &f->g->block[b];
-
-	if (ends_in_call(f->g, k)) {
-		live = step(f, k->first + k->n - 1, live);
-		if (k->n == 1)
+	if (k->end == END_CALL || k->end == END_ICALL) {
+		live = call_before(f, k, live | f->pads);
+		if (k->alone)
 			return live;
 	}
-	return (live & ~f->sum[b].kill) | f->sum[b].gen | f->pads;
+	return (live & ~k->kill) | k->gen | f->pads;
 }
 
-static void solve(struct df *f)
+/* One pass from the last block to the first over those to be looked at: a block whose start changes makes its predecessors
+ * such ones. True if some are left. */
+static bool sweep(const struct df *f)
 {
 	const struct an_group *g = f->g;
-	bool again = true;
+	bool again = false;
 
-	sum_blocks(f);
-	while (again) {
-		uint32_t p = pads_live(f);
+	for (uint32_t w = (g->nblock + 63) / 64; w-- > 0;) {
+		uint64_t below = ~0ull, todo;
 
-		again = p != f->pads;
-		f->pads = p;
-		for (uint32_t b = g->nblock; b-- > 0;) {
-			uint32_t v = block_in(f, b, block_out(f, b)) | f->bin[b];
+		while ((todo = f->dirty[w] & below)) {
+			uint32_t bit = 63 - (uint32_t)__builtin_clzll(todo), b = w * 64 + bit, v;
 
-			again |= v != f->bin[b];
+			below = (1ull << bit) - 1;
+			f->dirty[w] &= ~(1ull << bit);
+			v = block_in(f, b) | f->bin[b];
+			if (v == f->bin[b])
+				continue;
 			f->bin[b] = v;
+			for (uint32_t k = 0; k < g->block[b].npred; k++) {
+				look_at(f, g->block[b].pred[k]);
+				again |= g->block[b].pred[k] >= b;
+			}
 		}
 	}
-	free(f->sum);
+	return again;
+}
+
+/* Facts are only added, so where it starts from does not matter as long as it is no more than the result. */
+static void solve(struct df *f)
+{
+	bool again = true;
+
+	if (L(f->g)->pads)
+		f->pads = pads_live(f);
+	while (again) {
+		uint32_t p;
+
+		again = sweep(f);
+		if (!L(f->g)->pads || (p = pads_live(f)) == f->pads)
+			continue;
+		f->pads = p;
+		look_at_all(f);
+		again = true;
+	}
 }
 
 /* A stub's expected target (glue_link): the compiler does not know that it is, the psABI holds. */
@@ -361,8 +442,9 @@ static bool by_slot(const struct an_group *g, uint32_t callee)
 }
 
 /* callees before callers; explicit stack, the call graph can be deep */
-static void bottom_up(struct module *m, void (*fn)(struct module *m, struct an_group *g))
+static void bottom_up(const struct lm *a, void (*fn)(const struct lm *a, struct an_group *g))
 {
+	struct module *m = a->m;
 	uint8_t *seen = calloc(m->ngroup + 1, 1);
 	uint32_t *stack = malloc((m->ngroup + 1) * 8), n = 0;
 
@@ -386,7 +468,7 @@ static void bottom_up(struct module *m, void (*fn)(struct module *m, struct an_g
 				++*k;
 			}
 			if (c == AN_NONE) {
-				fn(m, g);
+				fn(a, g);
 				n--;
 				continue;
 			}
@@ -403,24 +485,29 @@ static void bottom_up(struct module *m, void (*fn)(struct module *m, struct an_g
 /* ---- 3: need ---- */
 
 /* true: it needs more than was known */
-static bool need_group(struct module *m, struct an_group *g)
+static bool need_more(const struct lm *a, struct an_group *g)
 {
-	struct df f = {m, g, L(g)->need, 0, 0, true, NULL};
+	struct df f = {a->m, g, L(g)->need, 0, 0, true, a->dirty};
 	uint64_t before = 0, after = 0;
 
 	for (uint32_t b = 0; b < g->nblock; b++)
 		before += f.bin[b];
+	for (uint32_t k = 0; k < g->ncallee; k++)
+		look_at(&f, g->insn[g->callee[k].insn].block);
 	solve(&f);
 	for (uint32_t b = 0; b < g->nblock; b++)
 		after += f.bin[b]; /* bits are only added */
 	return after != before;
 }
 
-static void need_first(struct module *m, struct an_group *g)
+static void need_first(const struct lm *a, struct an_group *g)
 {
-	need_group(m, g);
+	struct df f = {a->m, g, L(g)->need, 0, 0, true, a->dirty};
+
+	look_at_all(&f);
+	solve(&f);
 	for (uint32_t k = 0; k < g->ncallee; k++)
-		L(g)->late |= !L(&m->group[g->callee[k].group])->done;
+		L(g)->late |= !L(&a->m->group[g->callee[k].group])->done;
 	L(g)->done = true;
 }
 
@@ -433,18 +520,19 @@ static bool news(const struct module *m, const struct an_group *g, uint32_t pass
 	return false;
 }
 
-static void needs(struct module *m)
+static void needs(const struct lm *a)
 {
+	struct module *m = a->m;
 	bool again = true;
 
-	bottom_up(m, need_first);
+	bottom_up(a, need_first);
 	for (uint32_t pass = 2; again; pass++) { /* call cycles */
 		again = false;
 		for (uint32_t gi = 0; gi < m->ngroup; gi++) {
 			struct an_group *g = &m->group[gi];
 
 			if (g->reason != MAP_OK || !(pass == 2 ? L(g)->late : news(m, g, pass)) ||
-			    !need_group(m, g))
+			    !need_more(a, g))
 				continue;
 			L(g)->changed = pass;
 			again = true;
@@ -456,14 +544,17 @@ static void needs(struct module *m)
 
 /* ---- 4: liveret ---- */
 
-static void reach_group(struct module *m, struct an_group *g, uint8_t *dirty)
+/* What it needs is the answer where nothing of interest is read behind it, and where the search starts from, if not. */
+static void reach_group(const struct lm *a, struct an_group *g, uint8_t *dirty)
 {
-	struct df f = {m, g, calloc(g->nblock + 1, 4), 0, 0, true, NULL};
+	struct module *m = a->m;
+	struct df f = {m, g, L(g)->need, L(g)->ureach, 0, true, a->dirty};
 
-	if (!f.bin)
-		abort();
-	f.ret = L(g)->ureach;
-	solve(&f);
+	if (f.ret) {
+		f.bin = memcpy(a->bin, f.bin, g->nblock * sizeof(*f.bin));
+		look_at_exits(&f);
+		solve(&f);
+	}
 	for (uint32_t k = 0; k < g->ncallee; k++) {
 		struct live *t = L(&m->group[g->callee[k].group]);
 		uint32_t b = g->insn[g->callee[k].insn].block, r;
@@ -479,11 +570,11 @@ static void reach_group(struct module *m, struct an_group *g, uint8_t *dirty)
 			dirty[g->callee[k].group] = 1;
 		}
 	}
-	free(f.bin);
 }
 
-static void liverets(struct module *m)
+static void liverets(const struct lm *a)
 {
+	struct module *m = a->m;
 	uint8_t *dirty = malloc(m->ngroup + 1);
 	bool again = true;
 
@@ -497,7 +588,7 @@ static void liverets(struct module *m)
 				continue;
 			dirty[gi] = 0;
 			again = true;
-			reach_group(m, &m->group[gi], dirty);
+			reach_group(a, &m->group[gi], dirty);
 		}
 	}
 	free(dirty);
@@ -505,33 +596,36 @@ static void liverets(struct module *m)
 
 /* ---- 5: the result ---- */
 
-static uint32_t fill(struct df *f)
+static uint32_t fill(const struct df *f)
 {
 	const struct an_group *g = f->g;
 	struct live *l = L(g);
 	uint32_t dead_reload = 0;
 
 	for (uint32_t b = 0; b < g->nblock; b++) {
-		uint32_t v = block_out(f, b);
+		const struct live_block *k = &l->sum[b];
+		uint32_t v = block_out(f, b), i = g->block[b].first + g->block[b].n;
 
-		for (uint32_t n = g->block[b].n; n-- > 0;) {
-			uint32_t i = g->block[b].first + n, r = l->use[i] >> RELOAD_SHIFT & 0x1f;
+		if (k->end == END_CALL || k->end == END_ICALL)
+			l->before[--i] = v = call_before(f, k, v | f->pads);
+		while (i-- > g->block[b].first) {
+			uint32_t r = l->use[i] >> RELOAD_SHIFT & 0x1f;
 
 			if (r && !(v >> (r - 1) & 1))
 				dead_reload |= 1u << (r - 1);
-			v = step(f, i, v);
-			l->before[i] = v;
+			l->before[i] = v = (v & ~l->def[i]) | (l->use[i] & ALL) | f->pads;
 		}
 	}
 	return dead_reload;
 }
 
-static void live_group(struct module *m, struct an_group *g)
+static void live_group(const struct lm *a, struct an_group *g)
 {
 	struct live *l = g->live;
-	struct df f = {m, g, l->bin, 0, 0, false, NULL};
+	struct df f = {a->m, g, l->bin, 0, 0, false, a->dirty};
 	uint32_t more;
 
+	look_at_all(&f);
 	do {
 		f.ret = RET_ABI | (CALLER_SAVED & ~l->clob) | l->ureach | l->retextra;
 		if (g->bare)
@@ -539,7 +633,9 @@ static void live_group(struct module *m, struct an_group *g)
 		solve(&f);
 		more = fill(&f) & ~f.ret;
 		l->retextra |= more;
+		look_at_exits(&f);
 	} while (more);
+	memset(f.dirty, 0, (g->nblock + 63) / 64 * 8);
 	g->sum->liveret = l->ureach | l->retextra;
 	l->done = true;
 }
@@ -574,8 +670,21 @@ static void all_matter(struct module *m)
 
 int live_module(struct module *m, int jobs)
 {
-	struct lm a = {m};
+	struct lm a = {.m = m};
+	struct live_block *sum;
+	uint32_t blocks = 0, most = 0;
 
+	for (uint32_t gi = 0; gi < m->ngroup; gi++) {
+		blocks += m->group[gi].nblock;
+		if (m->group[gi].nblock > most)
+			most = m->group[gi].nblock;
+	}
+	sum = malloc((blocks + 1) * sizeof(*sum));
+	a.dirty = calloc(most / 64 + 1, sizeof(*a.dirty));
+	a.bin = malloc((most + 1) * sizeof(*a.bin));
+	if (!sum || !a.dirty || !a.bin)
+		abort();
+	blocks = 0;
 	for (uint32_t gi = 0; gi < m->ngroup; gi++) {
 		struct an_group *g = &m->group[gi];
 
@@ -583,6 +692,8 @@ int live_module(struct module *m, int jobs)
 			g->live = calloc(1, sizeof(struct live));
 		if (!g->live)
 			abort();
+		L(g)->sum = sum + blocks;
+		blocks += g->nblock;
 		L(g)->done = L(g)->late = false;
 		L(g)->ureach = L(g)->retextra = L(g)->changed = 0;
 		if (L(g)->bin)
@@ -590,9 +701,12 @@ int live_module(struct module *m, int jobs)
 	}
 	par_for(m->ngroup, jobs, usedef, &a);
 	clobbers(m);
-	needs(m);
-	liverets(m);
-	bottom_up(m, live_group);
+	needs(&a);
+	liverets(&a);
+	bottom_up(&a, live_group);
+	free(sum);
+	free(a.dirty);
+	free(a.bin);
 	unlink_flags(m);
 	if (m->mapflags & MAP_F_NONDET)
 		all_matter(m);
