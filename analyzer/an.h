@@ -45,7 +45,7 @@ struct an_insn {
 	uint8_t len;
 	uint8_t flow; /* enum an_flow */
 	uint8_t flags; /* AN_I_* */
-	uint8_t pad;
+	uint8_t disp; /* where its displacement begins, if that is relative to the next instruction; 0: it has none */
 	uint32_t block; /* index within the group */
 };
 /* An instruction that is also entered behind its prefix (a jump over `lock`) appears twice in

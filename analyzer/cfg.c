@@ -21,7 +21,8 @@ static uint8_t flow_of(unsigned kind)
 		[K_NEXT] = FLOW_NEXT,	    [K_JMP8] = FLOW_JMP,    [K_JMP32] = FLOW_JMP,
 		[K_JCC8] = FLOW_JCC,	    [K_JCC32] = FLOW_JCC,   [K_IJMP] = FLOW_IJMP,
 		[K_CALL] = FLOW_CALL,	    [K_ICALL] = FLOW_ICALL, [K_RET] = FLOW_RET,
-		[K_SYSCALL] = FLOW_SYSCALL, [K_HALT] = FLOW_HALT,
+		[K_SYSCALL] = FLOW_SYSCALL, [K_HALT] = FLOW_HALT,   [K_RIP] = FLOW_NEXT,
+		[K_RIP1] = FLOW_NEXT,	    [K_RIP2] = FLOW_NEXT,   [K_RIP4] = FLOW_NEXT,
 	};
 
 	return flow[kind];
@@ -62,6 +63,19 @@ static uint8_t call_flags(const struct disc *d, uint32_t v, uint8_t s)
 	return f;
 }
 
+/* an_insn.disp of the instruction at v. The opcode of indirect calls and jumps is 0xff. */
+static uint8_t rip_disp(const struct disc *d, uint32_t v, unsigned len, unsigned kind)
+{
+	static const uint8_t behind[] = {[K_RIP - K_RIP] = 4, 5, 6, 8};
+	const uint8_t *p;
+
+	if (kind >= K_RIP)
+		return len - behind[kind - K_RIP];
+	if ((kind != K_ICALL && kind != K_IJMP) || len < 6 || !(p = elf_at(d->m, v, len)))
+		return 0;
+	return p[len - 6] == 0xff && (p[len - 5] & 0xc7) == 5 ? len - 4 : 0;
+}
+
 /* Pass 1: counts (out == NULL) or fills instructions. */
 static uint32_t scan_insns(const struct disc *d, const struct an_group *g, struct an_insn *out)
 {
@@ -81,7 +95,8 @@ static uint32_t scan_insns(const struct disc *d, const struct an_group *g, struc
 							  .len = IL_LEN(b),
 							  .flow = flow_of(IL_KIND(b)),
 							  .target = disc_target(d, v),
-							  .flags = call_flags(d, v, s)};
+							  .flags = call_flags(d, v, s),
+							  .disp = rip_disp(d, v, IL_LEN(b), IL_KIND(b))};
 			n++;
 		}
 	return n;

@@ -31,7 +31,11 @@ enum {
 	K_ICALL,
 	K_RET,
 	K_SYSCALL,
-	K_HALT
+	K_HALT,
+	K_RIP /* K_NEXT with an operand relative to rip and no immediate behind it, */,
+	K_RIP1 /* or one of a byte, */,
+	K_RIP2 /* two, */,
+	K_RIP4 /* or four */
 };
 #define IL_IN (K_INSIDE << 4)
 #define IL_LEN(b) ((b)&15)

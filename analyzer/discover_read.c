@@ -24,7 +24,7 @@ static bool decode(const struct disc *d, uint32_t v, struct dins *x)
 
 static bool goes_on(uint8_t kind)
 {
-	return kind == K_NEXT || kind == K_JCC8 || kind == K_JCC32;
+	return kind == K_NEXT || kind >= K_RIP || kind == K_JCC8 || kind == K_JCC32;
 }
 
 /* Does the operand lead from `to`, which is in reg, into text? A table may have its own place relative to some label. */

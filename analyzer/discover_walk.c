@@ -318,6 +318,24 @@ static uint32_t step(struct disc *d, const struct piece *p, uint32_t pc, const s
 	return next;
 }
 
+/* as it is kept */
+static unsigned kept_kind(int kind, const struct head *h)
+{
+	if (kind != K_NEXT || !(h->flags & H_RIP))
+		return kind;
+	switch (h->len - h->disp) {
+	case 4:
+		return K_RIP;
+	case 5:
+		return K_RIP1;
+	case 6:
+		return K_RIP2;
+	case 8:
+		return K_RIP4;
+	}
+	return kind;
+}
+
 /* One straight line of code, from v to the first unconditional transfer. */
 static void walk_line(struct disc *d, uint32_t v)
 {
@@ -358,7 +376,7 @@ static void walk_line(struct disc *d, uint32_t v)
 		if ((h.flags & H_INT3) && pc + 1 < p->end && !disc_is_pad(d, pc + 1, p->end) && b[1] != 0xcc)
 			kind = K_NEXT;
 		p->bases |= (h.flags & H_BASE) != 0;
-		if (!claim(d, pc, h.len, kind)) {
+		if (!claim(d, pc, h.len, kept_kind(kind, &h))) {
 			blame(d, pc, MAP_R_OVERLAP);
 			return;
 		}

@@ -38,6 +38,8 @@ static void make_key(uint64_t key[2], const uint8_t *b, const struct an_insn *i)
 {
 	key[0] = key[1] = 0;
 	memcpy(key, b, i->len - distance(b, i)); /* at most 15 */
+	if (i->disp)
+		memset((uint8_t *)key + i->disp, 0, 4);
 	key[1] |= (uint64_t)(i->len | i->flow << 4) << 56;
 }
 
@@ -47,15 +49,27 @@ static bool rip_relative(const struct dec *d)
 	       d->in.raw.modrm.rm == 5;
 }
 
+/* Makes the operand that is relative to rip one at FAR, for address 0. No other address is as far. */
+#define FAR (1ll << 40)
+static void move_away(struct dec *d)
+{
+	for (unsigned k = 0; k < d->in.operand_count; k++)
+		if (d->op[k].type == ZYDIS_OPERAND_TYPE_MEMORY && d->op[k].mem.base == ZYDIS_REGISTER_RIP)
+			d->op[k].mem.disp.value = FAR;
+}
+
 /* ops lifted for address 0: which of them name it */
 static void note_addresses(struct form *f)
 {
-	f->rec = f->mod = 0;
 	for (int k = 0; k < f->n; k++) {
 		if (f->op[k].op == SEM_REC || gr_has_slot2(&f->op[k]))
 			f->rec |= 1ull << k;
 		if (f->op[k].op == SEM_MODADDR)
 			f->mod |= 1ull << k;
+		if (f->op[k].op == SEM_MODADDR && f->op[k].imm >= FAR) {
+			f->rip |= 1ull << k;
+			f->op[k].imm -= FAR;
+		}
 		k += gr_has_slot2(&f->op[k]);
 	}
 }
@@ -64,28 +78,33 @@ static void note_addresses(struct form *f)
 static bool find_all(const struct module *m, const struct an_insn *i, struct form *f)
 {
 	struct dec d;
-	bool keep;
+	bool keep, rip;
 
 	f->n = -1;
 	f->plain = false;
-	f->rec = f->mod = 0;
+	f->rec = f->mod = f->rip = 0;
 	if (dec_insn(m, i, &d)) {
 		f->reason = MAP_R_DECODE;
 		return false;
 	}
-	keep = !rip_relative(&d);
+	rip = rip_relative(&d);
+	keep = rip == (i->disp != 0);
 	f->reason = emit_can(&d, i);
-	f->plain = keep && i->flow == FLOW_NEXT && !r15_named(&d) && d.in.mnemonic != ZYDIS_MNEMONIC_ENDBR64;
+	f->plain = !rip && i->flow == FLOW_NEXT && !r15_named(&d) && d.in.mnemonic != ZYDIS_MNEMONIC_ENDBR64;
 	live_form(f, &d, i);
 	gr_form(f, &d.in, i->flow);
-	f->n = sem_lift(&d.in, d.op, keep ? 0 : i->vaddr, NULL, f->op, SEM_LIFT_MAX, f->ea);
-	if (keep && f->n > 64) {
-		f->n = sem_lift(&d.in, d.op, i->vaddr, NULL, f->op, SEM_LIFT_MAX, f->ea);
-		return false;
+	if (keep) {
+		if (rip)
+			move_away(&d);
+		f->n = sem_lift(&d.in, d.op, 0, NULL, f->op, SEM_LIFT_MAX, f->ea);
+		if (f->n <= 64) {
+			note_addresses(f);
+			return true;
+		}
+		dec_insn(m, i, &d); /* as it was */
 	}
-	if (keep)
-		note_addresses(f);
-	return keep;
+	f->n = sem_lift(&d.in, d.op, i->vaddr, NULL, f->op, SEM_LIFT_MAX, f->ea);
+	return false;
 }
 
 static const struct form *put(_Atomic(struct form *) *slot, const struct form *f)
@@ -142,11 +161,19 @@ const struct form *form_of(const struct module *m, const struct an_group *g, uin
 	return f;
 }
 
-void form_ops(const struct form *f, uint32_t vaddr, struct sem_op *out)
+void form_ops(const struct form *f, const struct module *m, const struct an_insn *i, struct sem_op *out)
 {
+	uint32_t vaddr = i->vaddr;
+	int32_t disp;
+
 	memcpy(out, f->op, f->n * sizeof(*out));
 	for (uint64_t s = f->rec; s; s &= s - 1)
 		out[__builtin_ctzll(s)].imm |= SEM_RECIMM(0, vaddr);
 	for (uint64_t s = f->mod; s; s &= s - 1)
 		out[__builtin_ctzll(s)].imm += vaddr;
+	if (!f->rip)
+		return;
+	memcpy(&disp, elf_at(m, vaddr, i->len) + i->disp, 4);
+	for (uint64_t s = f->rip; s; s &= s - 1)
+		out[__builtin_ctzll(s)].imm += disp;
 }

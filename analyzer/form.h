@@ -4,8 +4,8 @@
  *
  * Code repeats itself: of a hundred instructions, some eighty have bytes that were seen before. What follows
  * from the bytes (lifted ops, use and definition sets, whether the copy can take them as they are) is found
- * once and kept by them; it costs more than all lookups together. Only what is relative to the
- * instruction pointer is found anew each time.
+ * once and kept by them; it costs more than all lookups together. Where an operand is relative to the instruction pointer,
+ * by how much is no part of it.
  */
 #ifndef FORM_H
 #define FORM_H
@@ -14,7 +14,8 @@
 #include "sem_lift.h"
 
 struct form {
-	uint64_t key[2]; /* bytes, without the distance of a direct jump or call; length; flow */
+	uint64_t key
+		[2]; /* bytes, without the distance of a direct jump or call and what is relative to rip; length; flow */
 	uint8_t reason; /* enum map_reason: MAP_OK, or why it cannot be copied (emit_can) */
 	bool plain; /* no transfer, and its copy is its bytes */
 	/* live.c */
@@ -22,9 +23,9 @@ struct form {
 	/* graph.c: as in struct gr_insn */
 	uint8_t cc;
 	/* sem_lift's; n -1: cannot be lifted. Ops whose imm is to be made the instruction's: bit i of rec: op i
-	 * is a record, of mod: op i is a SEM_MODADDR */
+	 * is a record, of mod: op i is a SEM_MODADDR, of rip: it is the address of the operand relative to rip */
 	int n;
-	uint64_t rec, mod;
+	uint64_t rec, mod, rip;
 	struct sem_ea ea[SEM_EA_MAX]; /* of the SEM_REC ops, in order */
 	struct sem_op op[];
 };
@@ -35,7 +36,7 @@ struct form {
 const struct form *form_get(const struct module *m, const struct an_insn *i, void *tmp);
 /* the same for instruction i of a group: without a search once live_facts has been there */
 const struct form *form_of(const struct module *m, const struct an_group *g, uint32_t i, void *tmp);
-/* its ops, as sem_lift gives them; room for n. */
-void form_ops(const struct form *f, uint32_t vaddr, struct sem_op *out);
+/* the ops of instruction i, whose form is f, as sem_lift gives them; room for n. */
+void form_ops(const struct form *f, const struct module *m, const struct an_insn *i, struct sem_op *out);
 
 #endif

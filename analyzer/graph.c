@@ -38,12 +38,12 @@ void gr_form(struct form *f, const ZydisDecodedInstruction *in, uint8_t flow)
 }
 
 /* the ops of one instruction, nothing noted of them but where records have their addresses from */
-static void append(struct gr *gr, const struct form *f, uint32_t vaddr)
+static void append(struct gr *gr, const struct form *f, const struct an_insn *i)
 {
 	const struct sem_op *op = gr->op + gr->nop;
 	uint32_t rec = 0;
 
-	form_ops(f, vaddr, gr->op + gr->nop);
+	form_ops(f, gr->m, i, gr->op + gr->nop);
 	memset(gr->note + gr->nop, 0, f->n * sizeof(*gr->note));
 	for (int k = 0; k < f->n; k++) {
 		if (op[k].op == SEM_REC) {
@@ -87,7 +87,7 @@ static int lift_all(struct gr *gr, int *bad)
 			*bad = 1;
 			return -1;
 		}
-		append(gr, f, ai->vaddr);
+		append(gr, f, ai);
 		gi->cc = f->cc;
 		/* the kernel's results come from the mark */
 		if (ai->flow != FLOW_SYSCALL)
