@@ -469,9 +469,9 @@ static void decide(struct cut *c)
 
 static int build(struct cut *c)
 {
-	uint32_t n;
+	uint32_t n, *order;
 
-	c->freq = cut_freq(c->gr);
+	c->freq = cut_freq(c->gr, &order);
 	if (!c->freq || vg_open(&c->v, c->gr) < 0)
 		return 1;
 	all_roots(c);
@@ -572,7 +572,6 @@ void cut_close(struct gr *gr)
 	free(c->near);
 	free(c->far);
 	free(c->user);
-	free(c->freq);
 	free(c);
 	gr->cut = NULL;
 }

@@ -10,8 +10,10 @@
  * solved by sweeps in reverse postorder: a sweep takes all forward edges at once, what goes back
  * enters the next one. Nesting, irreducible loops and interpreters, where everything is reached from
  * everything, need no special care; a loop without a way out grows by one a sweep. In units of CUT_ONCE.
+ *
+ * Blocks outside of all loops, and not behind one, stay as the first sweep leaves them. What one other block alone
+ * leads to, and always, runs as often as that: it only counts for how much has changed.
  */
-#include <stdlib.h>
 #include "cut_freq.h"
 
 #define SWEEPS 48
@@ -88,99 +90,157 @@ static void order(struct freq *f)
 		f->dead[f->order[i]] = is_dead(f, f->order[i]);
 }
 
-/* out - an edge to pass runs on over: in the sweep itself, or, where it closes a loop, in the next one */
-static bool out(struct freq *f, uint32_t b, uint32_t to, double p)
-{
-	uint32_t c = f->capedge ? f->capedge * 2 : 256;
-	void *q;
-
-	if (to == AN_NONE)
-		return true;
-	if (f->nedge == f->capedge) {
-		if (!(q = realloc(f->edge, c * sizeof(*f->edge))))
-			return false;
-		f->edge = q;
-		f->capedge = c;
+/* f(source, target, probability of this way) for all edges, in the order of a sweep */
+#define EACH_EDGE(f, from, to, p, ...)                                                       \
+	for (uint32_t i_ = (f)->n; i_-- > 0;) {                                              \
+		uint32_t from = (f)->order[i_];                                              \
+		bool jcc_ = gr_flow((f)->gr, from) == FLOW_JCC;                              \
+                                                                                             \
+		for (uint32_t k_ = 0, n_ = nsucc(f, from); k_ < n_; k_++) {                  \
+			uint32_t to = succ(f, from, k_);                                     \
+			double p = !jcc_ ? 1 : k_ ? 1 - (f)->taken[from] : (f)->taken[from]; \
+                                                                                             \
+			if (to != AN_NONE) {                                                 \
+				__VA_ARGS__                                                  \
+			}                                                                    \
+		}                                                                            \
 	}
-	f->again |= f->rank[to] >= f->rank[b];
-	f->edge[f->nedge++] = (struct freq_edge){p, f->rank[to] < f->rank[b] ? to : f->gr->g->nblock + to};
-	return true;
+
+static bool goes_back(const struct freq *f, uint32_t from, uint32_t to)
+{
+	return f->rank[to] >= f->rank[from];
 }
 
-/* all edges in the order of the sweeps: a sweep is one walk over an array */
+/* the block whose runs are all those of b, as far as is known; b itself if it has runs of its own */
+static uint32_t alike(const struct freq *f, uint32_t b, uint32_t from, double p)
+{
+	bool only = f->first[b + 1] - f->first[b] == 1 && p == 1 && f->node[from].ways == 1;
+
+	return only && f->node[b].ways == 1 && !(f->gr->g->block[b].flags & AN_B_ENTRY) && !goes_back(f, from, b)
+		       ? f->same[from]
+		       : b;
+}
+
+/* Edges by target: first those ahead, then those that go back, each in the order of the sweeps. */
 static bool edges(struct freq *f)
 {
-	for (uint32_t i = f->n; i-- > 0;) {
-		uint32_t b = f->order[i], n = nsucc(f, b);
-		const struct an_block *ab = &f->gr->g->block[b];
-		double p = f->taken[b];
-		bool ok = true, jcc = gr_flow(f->gr, b) == FLOW_JCC;
+	uint32_t nb = f->gr->g->nblock;
 
-		f->ways[b] = 1;
-		if (ab->table != AN_NONE) {
-			for (uint32_t k = 0; k < n; k++)
-				ok &= out(f, b, succ(f, b, k), 1);
-			f->ways[b] = n;
-		} else {
-			ok = out(f, b, ab->succ[0], jcc ? p : 1) && out(f, b, ab->succ[1], jcc ? 1 - p : 1);
-		}
-		if (!ok)
-			return false;
-		f->last_edge[i] = f->nedge;
+	EACH_EDGE(f, from, to, p, {
+		(void)from;
+		(void)p;
+		f->first[to + 1]++;
+	})
+	for (uint32_t b = 0; b < nb; b++) {
+		f->first[b + 1] += f->first[b];
+		f->node[b].end = f->first[b];
+		f->node[b].ways = f->gr->g->block[b].table != AN_NONE ? nsucc(f, b) : 1;
+		f->same[b] = b;
 	}
+	f->edge = scratch((f->first[nb] + 1) * sizeof(*f->edge));
+	if (!f->edge)
+		return false;
+	/* sources before targets, but for what goes back */
+	EACH_EDGE(f, from, to, p, {
+		struct freq_node *x = &f->node[to];
+
+		f->edge[x->end++] = (struct freq_edge){p, f->same[from]};
+		f->same[to] = alike(f, to, from, p);
+		x->back += goes_back(f, from, to);
+	})
 	return true;
 }
 
-/* sweep - returns by how much the runs changed, as a part of their sum */
-static double sweep(struct freq *f)
+/* one block's runs from those of the blocks before it. The sum of what goes back comes first. */
+static double inflow(const struct freq *f, uint32_t b)
 {
-	double change = 0, sum = 0;
-	uint32_t nb = f->gr->g->nblock;
-	const struct freq_edge *e = f->edge;
+	const struct freq_node *x = &f->node[b];
+	const struct freq_edge *ahead = f->edge + f->first[b], *end = f->edge + x->end, *back = end - x->back;
+	double r = 0;
 
-	memcpy(f->last, f->runs, nb * sizeof(*f->runs));
-	for (uint32_t b = 0; b < nb; b++) {
-		f->runs[b] = f->runs[nb + b] + (f->gr->g->block[b].flags & AN_B_ENTRY ? 1 : 0);
-		f->runs[nb + b] = 0;
+	for (const struct freq_edge *e = back; e < end; e++)
+		r += f->node[e->from].out * e->p;
+	r += x->entry;
+	for (const struct freq_edge *e = ahead; e < back; e++)
+		r += f->node[e->from].out * e->p;
+	return r;
+}
+
+/* sweep - over n blocks. Returns by how much the runs changed, as a part of their sum */
+static double sweep(struct freq *f, const uint32_t *block, uint32_t n, double rest)
+{
+	double change = 0, sum = rest;
+
+	for (uint32_t i = 0; i < n; i++) {
+		struct freq_node *x = &f->node[block[i]];
+		double r = inflow(f, block[i]);
+
+		change += x->count * (r > x->runs ? r - x->runs : x->runs - r);
+		sum += x->count * r;
+		x->runs = r;
+		x->out = x->ways == 1 ? r : r / x->ways;
 	}
+	return change / (sum + 1e-9);
+}
+
+static bool in_loop(const struct freq *f, uint32_t b)
+{
+	bool loop = f->node[b].back;
+
+	for (uint32_t k = f->first[b]; k < f->node[b].end; k++)
+		loop |= f->node[f->edge[k].from].loop;
+	return loop;
+}
+
+static void sweeps(struct freq *f)
+{
+	uint32_t *block = f->seen, n = 0, nloop = 0;
+	double rest = 0;
+
 	for (uint32_t i = f->n; i-- > 0;) {
 		uint32_t b = f->order[i];
-		double w = f->ways[b] == 1 ? f->runs[b] : f->runs[b] / f->ways[b];
 
-		for (; e < f->edge + f->last_edge[i]; e++)
-			f->runs[e->to] += w * e->p;
-		sum += f->runs[b];
+		f->node[f->same[b]].count++;
+		f->node[b].entry = f->gr->g->block[b].flags & AN_B_ENTRY ? 1 : 0;
+		f->node[b].loop = in_loop(f, b);
+		if (f->same[b] == b)
+			block[n++] = b;
 	}
-	for (uint32_t b = 0; b < nb; b++)
-		change += f->runs[b] > f->last[b] ? f->runs[b] - f->last[b] : f->last[b] - f->runs[b];
-	return f->again ? change / (sum + 1e-9) : 0;
+	if (sweep(f, block, n, 0) <= 0.003)
+		return;
+	for (uint32_t i = 0; i < n; i++)
+		if (f->node[block[i]].loop)
+			block[nloop++] = block[i];
+		else
+			rest += f->node[block[i]].count * f->node[block[i]].runs;
+	for (int i = 1; nloop && i < SWEEPS && sweep(f, block, nloop, rest) > 0.003; i++)
+		;
 }
 
 static bool alloc(struct freq *f)
 {
 	size_t n = f->gr->g->nblock + 1;
 
-	f->order = malloc(n * sizeof(*f->order));
-	f->rank = calloc(n, sizeof(*f->rank));
-	f->seen = calloc(n, 1);
-	f->dead = calloc(n, 1);
-	f->stack = malloc(n * sizeof(*f->stack));
-	f->taken = calloc(n, sizeof(*f->taken));
-	f->runs = calloc(2 * n, sizeof(*f->runs));
-	f->last = calloc(n, sizeof(*f->last));
-	f->ways = calloc(n, sizeof(*f->ways));
-	f->last_edge = calloc(n, sizeof(*f->last_edge));
-	return f->order && f->rank && f->seen && f->dead && f->stack && f->taken && f->runs && f->last &&
-	       f->ways && f->last_edge;
+	f->rank = scratch(n * sizeof(*f->rank));
+	f->seen = scratch_zero(n * sizeof(*f->seen));
+	f->dead = scratch_zero(n);
+	f->stack = scratch(n * sizeof(*f->stack));
+	f->taken = scratch(n * sizeof(*f->taken));
+	f->node = scratch_zero(n * sizeof(*f->node));
+	f->same = scratch(n * sizeof(*f->same));
+	f->first = scratch_zero((n + 1) * sizeof(*f->first));
+	return f->rank && f->seen && f->dead && f->stack && f->taken && f->node && f->same && f->first;
 }
 
-/* cut_freq - CUT_ONCE times the runs of each block; NULL when out of memory. The caller frees it. */
-int64_t *cut_freq(const struct gr *gr)
+/* cut_freq - CUT_ONCE times the runs of each block, in scratch memory; NULL when out of it. *order: the blocks, what
+ * a block leads to before it, but for what goes back */
+int64_t *cut_freq(const struct gr *gr, uint32_t **order_)
 {
 	uint32_t nb = gr->g->nblock;
-	struct freq f = {.gr = gr};
-	int64_t *w = calloc(nb + 1, sizeof(*w));
-	bool ok = w && alloc(&f);
+	int64_t *w = scratch((nb + 1) * sizeof(*w));
+	struct freq f = {.gr = gr, .order = scratch((nb + 1) * sizeof(*f.order))};
+	struct scratch_mark mark = scratch_mark();
+	bool ok = w && f.order && alloc(&f);
 
 	if (ok) {
 		order(&f);
@@ -190,27 +250,14 @@ int64_t *cut_freq(const struct gr *gr)
 		ok = edges(&f);
 	}
 	if (ok) {
-		for (int i = 0; i < SWEEPS && sweep(&f) > 0.003; i++)
-			;
+		sweeps(&f);
 		for (uint32_t b = 0; b < nb; b++) {
-			double r = f.runs[b] > MOST ? MOST : f.runs[b];
+			double r = f.node[f.same[b]].runs, most = r > MOST ? MOST : r;
 
-			w[b] = (int64_t)(r * CUT_ONCE) < LEAST ? LEAST : (int64_t)(r * CUT_ONCE);
+			w[b] = (int64_t)(most * CUT_ONCE) < LEAST ? LEAST : (int64_t)(most * CUT_ONCE);
 		}
-	} else {
-		free(w);
-		w = NULL;
 	}
-	free(f.order);
-	free(f.rank);
-	free(f.seen);
-	free(f.dead);
-	free(f.stack);
-	free(f.taken);
-	free(f.runs);
-	free(f.ways);
-	free(f.last_edge);
-	free(f.edge);
-	free(f.last);
-	return w;
+	scratch_release(mark);
+	*order_ = f.order;
+	return ok ? w : NULL;
 }

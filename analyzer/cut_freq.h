@@ -11,21 +11,25 @@ struct freq {
 	const struct gr *gr;
 	uint32_t *order, n; /* postorder */
 	uint32_t *rank; /* position in it: control goes down, except where it goes back */
-	uint8_t *seen, *dead; /* dead: leads only to where control ends */
+	uint32_t *seen;
+	uint8_t *dead; /* leads only to where control ends */
 	struct {
 		uint32_t b, k;
 	} * stack;
 	double *taken; /* per block that ends in a branch: how likely it is taken */
-	double *runs,
-		*last; /* per activation, and behind that what goes back into the next sweep; the sweep before's */
+	struct freq_node {
+		double runs, out; /* per activation; what each way out of it gets, before its probability */
+		double entry, count; /* runs that come from outside; blocks that run as often */
+		uint32_t ways; /* among how many equal edges its runs are divided */
+		uint32_t end, back; /* its edges: up to edge[end], the last `back` of them go back */
+		bool loop; /* in a loop or behind one */
+	} * node;
+	uint32_t *same; /* per block: the one whose runs are its own */
 	struct freq_edge {
 		double p;
-		uint32_t to; /* index in runs */
-	} * edge; /* in the order of a sweep */
-	uint32_t nedge, capedge;
-	uint32_t *last_edge; /* by position in the order: end of the edges of that block */
-	uint32_t *ways; /* per block: among how many equal edges its runs are divided */
-	bool again; /* something goes back */
+		uint32_t from;
+	} * edge; /* by target: from edge[first[b]] on */
+	uint32_t *first;
 };
 
 /* cut_prob.c: order, rank and dead are there */
