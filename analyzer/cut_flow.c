@@ -17,7 +17,6 @@
  * Where only rooms change between two runs the trees stay, but for what the changes tear off (Kohli and Torr,
  * "Dynamic Graph Cuts for Efficient Inference in Markov Random Fields", PAMI 2007).
  */
-#include <stdlib.h>
 #include "cut.h"
 
 #define NO_PARENT 0xffffffffu
@@ -28,7 +27,7 @@
 static bool more_arcs(struct flow *f)
 {
 	uint32_t n = f->caparc ? f->caparc * 2 : 1024;
-	void *p = realloc(f->arc, n * sizeof(*f->arc));
+	void *p = scratch_more(f->arc, f->narc * sizeof(*f->arc), n * sizeof(*f->arc));
 
 	if (!p) {
 		f->fail = true;
@@ -39,58 +38,62 @@ static bool more_arcs(struct flow *f)
 	return true;
 }
 
-void flow_edge(struct flow *f, uint32_t from, uint32_t to, int64_t cap)
+void flow_edge(struct flow *f, struct flow_arc a)
 {
 	if (f->narc < f->caparc || more_arcs(f))
-		f->arc[f->narc++] = (struct flow_arc){from, to, cap};
+		f->arc[f->narc++] = a;
 }
 
 static bool alloc(struct flow *f, uint32_t nodes)
 {
-	f->e = malloc((2 * f->narc + 1) * sizeof(*f->e));
-	f->first = calloc(nodes + 2, sizeof(*f->first));
-	f->x = malloc((nodes + 1) * sizeof(*f->x));
-	f->active = malloc((nodes + 1) * sizeof(*f->active));
-	f->orphan = malloc((nodes + 1) * sizeof(*f->orphan));
-	return !f->fail && f->e && f->first && f->x && f->active && f->orphan;
+	f->first = scratch_zero((nodes + 2) * sizeof(*f->first));
+	f->x = scratch_zero((nodes + 1) * sizeof(*f->x));
+	f->active = scratch((nodes + 1) * sizeof(*f->active));
+	f->orphan = scratch((nodes + 1) * sizeof(*f->orphan));
+	return !f->fail && f->first && f->x && f->active && f->orphan;
+}
+
+/* an edge between two nodes, neither source nor sink */
+static bool inner(const struct flow_arc *a)
+{
+	return a->from != FLOW_SOURCE && a->to != FLOW_SINK;
 }
 
 int flow_seal(struct flow *f, uint32_t nodes)
 {
-	uint32_t n = 0;
-
 	if (!alloc(f, nodes))
 		return -1;
 	f->n = nodes;
-	for (uint32_t i = 0; i < nodes; i++)
-		f->x[i] = (struct flow_node){0};
 	for (uint32_t i = 0; i < f->narc; i++) {
-		struct flow_arc a = f->arc[i];
+		const struct flow_arc *a = &f->arc[i];
 
-		if (a.from == FLOW_SOURCE) {
-			f->x[a.to].room += a.cap;
-		} else if (a.to == FLOW_SINK) {
-			f->x[a.from].room -= a.cap;
-		} else {
-			f->first[a.from + 1]++;
-			f->first[a.to + 1]++;
-			f->arc[n++] = a;
+		if (inner(a)) {
+			f->first[a->from + 1]++;
+			f->first[a->to + 1]++;
+		} else if (a->from != FLOW_SOURCE) {
+			f->x[a->from].room -= a->cap;
+		} else if (a->to != FLOW_SINK) {
+			f->x[a->to].room += a->cap;
 		}
 	}
-	f->narc = n;
 	for (uint32_t i = 0; i < nodes; i++) {
 		f->first[i + 1] += f->first[i];
 		f->active[i] = f->first[i];
 	}
-	for (uint32_t i = 0; i < n; i++) {
-		struct flow_arc *a = &f->arc[i];
-		uint32_t x = f->active[a->from]++, y = f->active[a->to]++;
+	f->e = scratch((f->first[nodes] + 1) * sizeof(*f->e));
+	if (!f->e)
+		return -1;
+	for (uint32_t i = 0; i < f->narc; i++) {
+		const struct flow_arc *a = &f->arc[i];
+		uint32_t x, y;
 
+		if (!inner(a))
+			continue;
+		x = f->active[a->from]++;
+		y = f->active[a->to]++;
 		f->e[x] = (struct flow_edge){a->to, y, a->cap};
 		f->e[y] = (struct flow_edge){a->from, x, 0};
 	}
-	free(f->arc);
-	f->arc = NULL;
 	return 0;
 }
 
@@ -98,16 +101,6 @@ void flow_add(struct flow *f, uint32_t node, int64_t cap)
 {
 	f->x[node].room += cap;
 	f->x[node].changed = true;
-}
-
-void flow_close(struct flow *f)
-{
-	free(f->e);
-	free(f->arc);
-	free(f->first);
-	free(f->x);
-	free(f->active);
-	free(f->orphan);
 }
 
 /* ---- the trees ---- */

@@ -91,19 +91,19 @@ static void order(struct freq *f)
 }
 
 /* f(source, target, probability of this way) for all edges, in the order of a sweep */
-#define EACH_EDGE(f, from, to, p, ...)                                                       \
-	for (uint32_t i_ = (f)->n; i_-- > 0;) {                                              \
-		uint32_t from = (f)->order[i_];                                              \
-		bool jcc_ = gr_flow((f)->gr, from) == FLOW_JCC;                              \
-                                                                                             \
-		for (uint32_t k_ = 0, n_ = nsucc(f, from); k_ < n_; k_++) {                  \
-			uint32_t to = succ(f, from, k_);                                     \
-			double p = !jcc_ ? 1 : k_ ? 1 - (f)->taken[from] : (f)->taken[from]; \
-                                                                                             \
-			if (to != AN_NONE) {                                                 \
-				__VA_ARGS__                                                  \
-			}                                                                    \
-		}                                                                            \
+#define EACH_EDGE(f, from, to, p, ...)                                                                       \
+	for (uint32_t i_ = (f)->n; i_-- > 0;) {                                                              \
+		uint32_t from = (f)->order[i_];                                                              \
+		bool jcc_ = gr_flow((f)->gr, from) == FLOW_JCC;                                              \
+                                                                                                             \
+		for (uint32_t k_ = 0, n_ = nsucc(f, from); k_ < n_; k_++) {                                  \
+			uint32_t to = succ(f, from, k_);                                                     \
+			double p = !jcc_ ? 1 : k_ ? 1 - (f)->taken[from] : (f)->taken[from];                 \
+                                                                                                             \
+			if (to != AN_NONE) {                                                                 \
+				__VA_ARGS__                                                                  \
+			}                                                                                    \
+		}                                                                                            \
 	}
 
 static bool goes_back(const struct freq *f, uint32_t from, uint32_t to)
@@ -116,7 +116,8 @@ static uint32_t alike(const struct freq *f, uint32_t b, uint32_t from, double p)
 {
 	bool only = f->first[b + 1] - f->first[b] == 1 && p == 1 && f->node[from].ways == 1;
 
-	return only && f->node[b].ways == 1 && !(f->gr->g->block[b].flags & AN_B_ENTRY) && !goes_back(f, from, b)
+	return only && f->node[b].ways == 1 && !(f->gr->g->block[b].flags & AN_B_ENTRY) &&
+			       !goes_back(f, from, b)
 		       ? f->same[from]
 		       : b;
 }

@@ -7,7 +7,7 @@
  * the ends of the predecessors. A block with one predecessor and no other way in is looked through.
  * Tables with equal targets share a node per variable (their class).
  */
-#include "cut.h"
+#include "graph_ssa.h"
 #include "sem_eval.h"
 
 #define MAX_IN 400000
@@ -235,38 +235,19 @@ void vg_close(struct vg *v)
 		scratch_release(v->mark);
 }
 
-/* does the value of var at the end of pred reach b, or does the call between make it unknown? */
-static unsigned edge_from(const struct vg *v, uint32_t pred, uint32_t b, unsigned var)
+/* does a call, or a mark, between the end of pred and b make var unknown? */
+static bool unknown_between(const struct vg *v, uint32_t pred, uint32_t b, unsigned var)
 {
 	const struct gr *gr = v->gr;
 	uint8_t flow = gr_flow(gr, pred);
 
 	if (flow == FLOW_SYSCALL)
-		return var == SEM_R11 ? VG_RET : var == SEM_RAX || var == SEM_RCX ? VG_KERNEL : 0;
+		return var == SEM_R11 || var == SEM_RAX || var == SEM_RCX;
 	if (flow == FLOW_IJMP && glue_jump(gr->m, gr->g, pred) == JUMP_LEAVES)
-		return VG_MARK;
+		return true;
 	if (flow != FLOW_CALL && flow != FLOW_ICALL)
-		return 0;
-	if (gr->b[b].stub == STUB_RESYNC)
-		return VG_MARK;
-	return var < SEM_NGPR && (gr_ret_clobber(gr, pred) >> var & 1) ? VG_RET : 0;
-}
-
-unsigned vg_from(const struct vg *v, uint32_t in)
-{
-	const struct gr *gr = v->gr;
-	uint32_t b = v->in[in].block;
-	unsigned from = 0;
-
-	if (b >= gr->g->nblock)
-		return 0;
-	if (gr->g->block[b].flags & AN_B_ENTRY)
-		from |= VG_ENTRY;
-	else if (gr->b[b].stub == STUB_RESYNC || !gr->g->block[b].npred)
-		from |= VG_MARK;
-	for (uint32_t k = 0; k < gr->g->block[b].npred; k++)
-		from |= edge_from(v, gr->g->block[b].pred[k], b, v->in[in].var);
-	return from;
+		return false;
+	return gr->b[b].stub == STUB_RESYNC || (var < SEM_NGPR && (gr_ret_clobber(gr, pred) >> var & 1));
 }
 
 static void in_operands(struct vg *v, uint32_t in, vg_visit f, void *ctx)
@@ -285,7 +266,7 @@ static void in_operands(struct vg *v, uint32_t in, vg_visit f, void *ctx)
 	for (uint32_t k = 0; k < g->block[b].npred; k++) {
 		uint32_t p = g->block[b].pred[k];
 
-		if (edge_from(v, p, b, var))
+		if (unknown_between(v, p, b, var))
 			continue;
 		if (g->block[p].table != AN_NONE) {
 			uint32_t c = v->gr->class[g->block[p].table];

@@ -12,7 +12,7 @@
  *               compute                                                        graph_know.c
  *   gr_need     backward: which registers, slots, lanes the decoder must know  graph_need.c
  *   gr_branches forward: branches that are known without a log                 graph_branch.c
- *   cut_run     cheapest set of values to log ─▶ decisions                     cut.c, graph_ssa.c
+ *   cut_run     cheapest set of values to log ─▶ decisions                     cut.c
  *   pe_run      the ops that are left and the logs, in stream order            plan_ops.c
  *
  * gr_need alone is correct whatever the decisions are: a value that is needed and cannot be

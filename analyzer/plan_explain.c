@@ -7,7 +7,7 @@
  * values.
  */
 #include <stdlib.h>
-#include "cut.h"
+#include "graph_ssa.h"
 
 struct px {
 	struct gr *gr;

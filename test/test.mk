@@ -24,7 +24,7 @@ $(B)/test/unit_plan $(B)/test/plan_sim: $(B)/test/%: test/%.c $(AN_OBJ)
 check-programs: $(B)/test/unit_plan $(B)/test/plan_sim
 
 # planner: minimum cuts
-$(B)/test/unit_cut: test/unit_cut.c $(B)/obj/analyzer/cut_flow.o
+$(B)/test/unit_cut: test/unit_cut.c $(B)/obj/analyzer/cut_flow.o $(B)/obj/analyzer/scratch.o
 	@mkdir -p $(@D)
 	$(CC) $(CFLAGS_ALL) -Ianalyzer $(LDFLAGS) -o $@ $(filter %.c %.o,$^)
 check-programs: $(B)/test/unit_cut

@@ -34,7 +34,8 @@ static void draw_graph(void)
 	for (uint32_t i = 0; i < narc; i++) {
 		uint32_t to = 1 + draw(nodes - 1); /* FLOW_SINK among them */
 
-		arc[i] = (struct flow_arc){2 + draw(nodes - 2), to, draw(4) ? 1 + draw(30) : CUT_INF};
+		arc[i] = (struct flow_arc){
+			.from = 2 + draw(nodes - 2), .to = to, .cap = draw(4) ? 1 + draw(30) : CUT_INF};
 	}
 	for (uint32_t i = 0; i < nodes; i++)
 		source[i] = i >= 2 && !draw(3) ? 1 + draw(60) : 0;
@@ -46,10 +47,10 @@ static bool make(struct flow *f)
 	*f = (struct flow){0};
 	for (uint32_t i = 0; i < narc; i++)
 		if (arc[i].from != arc[i].to)
-			flow_edge(f, arc[i].from, arc[i].to, arc[i].cap);
+			flow_edge(f, arc[i]);
 	for (uint32_t i = 2; i < nodes; i++)
 		if (source[i])
-			flow_edge(f, FLOW_SOURCE, i, source[i]);
+			flow_edge(f, (struct flow_arc){.to = i, .cap = source[i]});
 	return flow_seal(f, nodes) == 0;
 }
 
@@ -67,16 +68,15 @@ static void change(struct flow *f)
 
 static unsigned long compare(const struct flow *f)
 {
+	struct scratch_mark mark = scratch_mark();
 	unsigned long bad = 0;
 	struct flow g;
 
-	if (!make(&g) || !flow_run(&g, UINT64_MAX)) {
-		flow_close(&g);
+	if (!make(&g) || !flow_run(&g, UINT64_MAX))
 		return 1;
-	}
 	for (uint32_t i = 2; i < nodes; i++)
 		bad += flow_source_side(f, i) != flow_source_side(&g, i);
-	flow_close(&g);
+	scratch_release(mark);
 	return bad;
 }
 
@@ -85,6 +85,7 @@ int main(void)
 	unsigned long bad = 0, some = 0;
 
 	for (int i = 0; i < GRAPHS; i++) {
+		struct scratch_mark mark = scratch_mark();
 		struct flow f;
 
 		draw_graph();
@@ -98,7 +99,7 @@ int main(void)
 			for (uint32_t n = 2; n < nodes; n++)
 				some += flow_source_side(&f, n);
 		}
-		flow_close(&f);
+		scratch_release(mark);
 	}
 	printf("unit_cut: %d graphs, %lu nodes on the source's side, %lu wrong\n", GRAPHS, some, bad);
 	return bad || !some;
