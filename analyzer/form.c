@@ -74,6 +74,23 @@ static void note_addresses(struct form *f)
 	}
 }
 
+/* ops of d, of which nothing that is relative to rip is kept where that can be; true if the rest may be kept, too */
+static bool lift(const struct module *m, const struct an_insn *i, struct dec *d, bool rip, struct form *f)
+{
+	if (rip == (i->disp != 0)) {
+		if (rip)
+			move_away(d);
+		f->n = sem_lift(&d->in, d->op, 0, NULL, f->op, SEM_LIFT_MAX, f->ea);
+		if (f->n <= 64) {
+			note_addresses(f);
+			return true;
+		}
+		dec_insn(m, i, d); /* as it was */
+	}
+	f->n = sem_lift(&d->in, d->op, i->vaddr, NULL, f->op, SEM_LIFT_MAX, f->ea);
+	return false;
+}
+
 /* everything; true if it may be kept */
 static bool find_all(const struct module *m, const struct an_insn *i, struct form *f)
 {
@@ -88,28 +105,18 @@ static bool find_all(const struct module *m, const struct an_insn *i, struct for
 		return false;
 	}
 	rip = rip_relative(&d);
-	keep = rip == (i->disp != 0);
 	f->reason = emit_can(&d, i);
 	f->plain = !rip && i->flow == FLOW_NEXT && !r15_named(&d) && d.in.mnemonic != ZYDIS_MNEMONIC_ENDBR64;
 	live_form(f, &d, i);
-	gr_form(f, &d.in, i->flow);
-	if (keep) {
-		if (rip)
-			move_away(&d);
-		f->n = sem_lift(&d.in, d.op, 0, NULL, f->op, SEM_LIFT_MAX, f->ea);
-		if (f->n <= 64) {
-			note_addresses(f);
-			return true;
-		}
-		dec_insn(m, i, &d); /* as it was */
-	}
-	f->n = sem_lift(&d.in, d.op, i->vaddr, NULL, f->op, SEM_LIFT_MAX, f->ea);
-	return false;
+	keep = lift(m, i, &d, rip, f);
+	if (f->n >= 0)
+		gr_form(f, &d.in, i->flow);
+	return keep;
 }
 
 static const struct form *put(_Atomic(struct form *) *slot, const struct form *f)
 {
-	size_t n = sizeof(*f) + (f->n > 0 ? f->n : 0) * sizeof(*f->op);
+	size_t n = sizeof(*f) + (f->n > 0 ? f->n : 0) * (sizeof(*f->op) + FORM_NOTE);
 	struct form *q, *other = NULL;
 
 	if (atomic_load_explicit(&kept, memory_order_relaxed) >= MOST || !(q = malloc(n)))

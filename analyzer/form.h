@@ -14,22 +14,25 @@
 #include "sem_lift.h"
 
 struct form {
-	uint64_t key
-		[2]; /* bytes, without the distance of a direct jump or call and what is relative to rip; length; flow */
+	/* bytes, without the distance of a direct jump or call and what is relative to rip; length; flow */
+	uint64_t key[2];
 	uint8_t reason; /* enum map_reason: MAP_OK, or why it cannot be copied (emit_can) */
 	bool plain; /* no transfer, and its copy is its bytes */
 	/* live.c */
 	uint32_t use, def, may;
-	/* graph.c: as in struct gr_insn */
-	uint8_t cc;
+	/* graph_form.c */
+	uint8_t cc; /* as in struct gr_insn */
+	bool writes_df;
+	uint16_t written; /* general registers */
 	/* sem_lift's; n -1: cannot be lifted. Ops whose imm is to be made the instruction's: bit i of rec: op i
 	 * is a record, of mod: op i is a SEM_MODADDR, of rip: it is the address of the operand relative to rip */
 	int n;
 	uint64_t rec, mod, rip;
 	struct sem_ea ea[SEM_EA_MAX]; /* of the SEM_REC ops, in order */
-	struct sem_op op[];
+	struct sem_op op[]; /* n, then their n notes: form_notes in plan.h */
 };
-#define FORM_TMP (sizeof(struct form) + SEM_LIFT_MAX * sizeof(struct sem_op))
+#define FORM_NOTE 16 /* bytes: a struct gr_note */
+#define FORM_TMP (sizeof(struct form) + SEM_LIFT_MAX * (sizeof(struct sem_op) + FORM_NOTE))
 
 /* What is known of instruction i: kept for good, or in tmp, FORM_TMP bytes with the alignment of a struct form.
  * From any thread. */

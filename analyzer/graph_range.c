@@ -12,7 +12,7 @@
  *
  * A least fixpoint from "no value yet" up; bounds that keep growing in a loop are rounded up.
  */
-#include "plan.h"
+#include "graph_range.h"
 
 #define NEAR 36 /* bits of what is small: 32-bit index, scaled by 8, and a carry */
 #define IDX 20 /* bits of an index into a table of read-only memory */
@@ -99,9 +99,8 @@ static struct gr_rng shifted(const struct gr_rng *r, const struct sem_op *op)
 }
 
 /* what an op gives */
-static struct gr_rng result(const struct gr *gr, uint32_t k, const struct gr_rng *r)
+static struct gr_rng result(const struct sem_op *op, const struct gr_rng *r)
 {
-	const struct sem_op *op = &gr->op[k];
 	struct gr_rng a = get(r, op->a), b = second(r, op);
 	unsigned w8 = 8u * op->w;
 
@@ -210,6 +209,52 @@ unsigned gr_zero_width(const struct sem_op *op)
 	}
 }
 
+static bool from_operands(const struct sem_op *op)
+{
+	switch (op->op) {
+	case SEM_MOV:
+	case SEM_SX:
+	case SEM_INS:
+	case SEM_INSH:
+	case SEM_LEA:
+	case SEM_ADD:
+	case SEM_AND:
+	case SEM_OR:
+	case SEM_XOR:
+	case SEM_SHL:
+	case SEM_SHR:
+	case SEM_SAR:
+	case SEM_MUL:
+	case SEM_UREM:
+	case SEM_BZHI:
+	case SEM_SEL:
+		return true;
+	case SEM_SUB:
+		return op->w == 8;
+	default:
+		return false;
+	}
+}
+
+uint8_t range_kind(const struct sem_op *op, struct gr_rng *r)
+{
+	struct gr_rng none[64];
+
+	if (op->op == SEM_REC)
+		return op->b != SEM_NONE ? RK_REC : RK_NONE;
+	if (!gr_is_value(op))
+		return RK_NONE;
+	if (op->b != SEM_NONE && (op->op == SEM_LEA || (op->op == SEM_ADD && op->w == 8)))
+		return RK_SUM;
+	if (op->dst >= 64)
+		return RK_NONE;
+	if (from_operands(op))
+		return RK_VALUE;
+	memset(none, 64, sizeof(none));
+	*r = result(op, none);
+	return RK_FIXED;
+}
+
 struct range {
 	struct gr *gr;
 	struct gr_rng r[64];
@@ -239,7 +284,7 @@ static void run_block(struct range *g, uint32_t bi)
 			n->flags = (uint16_t)((n->flags & ~(GN_NEARA | GN_NEARB)) | near);
 			if (!gr_is_value(op) || op->dst >= 64)
 				continue;
-			g->r[op->dst] = result(gr, k, g->r);
+			g->r[op->dst] = result(op, g->r);
 			n->rng = g->r[op->dst];
 		}
 }

@@ -2,7 +2,9 @@
  *
  * plan.h - what the parts of the planner share: one group's lifted ops and the decisions on them
  *
+ *   gr_form     what of the following an instruction's bytes decide            graph_form.c
  *   gr_open     instructions ─▶ ops, one array a group                         graph.c
+ *   gr_order    the order in which blocks are visited                          graph_order.c
  *   sp_run      forward: which values are entry register + constant, which
  *               loads read slots of this frame or read-only bytes              sp.c
  *   gr_range    forward: how many bits values have                             graph_range.c
@@ -23,6 +25,7 @@
 
 #include <string.h>
 #include "an.h"
+#include "form.h"
 #include "glue.h"
 #include "scratch.h"
 #include "sem_lift.h"
@@ -125,6 +128,23 @@ struct gr_rng { /* a value: less than 2^zb; and fits into sb bits with sign */
 #define GR_IDX(bits, scale) ((uint8_t)((bits) << 2 | (scale)))
 #define GR_IDX_BITS(idx) ((idx) >> 2)
 #define GR_IDX_SCALE(idx) ((idx)&3)
+/* What an op is to the passes that follow addresses: sp.c, graph_deref.c. The first ones assign no register. */
+enum gr_kind {
+	GK_NONE, /* the second slot of a group */
+	GK_STORE,
+	GK_REC,
+	GK_GROUP, /* has a second slot */
+	GK_ASIDE, /* a flag, or a lane made of lanes: no address */
+	GK_LOAD,
+	GK_IMM,
+	GK_MODADDR,
+	GK_COPY, /* of a whole register */
+	GK_LEA,
+	GK_SUM, /* or difference */
+	GK_ALIGN, /* of rsp, by a constant */
+	GK_VALUE, /* any other one */
+	GK_VALUES = GK_ASIDE, /* they begin here */
+};
 struct gr_note {
 	uint16_t flags;
 	uint8_t base; /* SP_ENTRY or SP_ALIGN with GN_STACK */
@@ -138,6 +158,10 @@ struct gr_note {
 		struct sem_ea ea; /* REC */
 	};
 	int32_t off;
+	/* graph_form.c's: */
+	uint16_t third; /* register that imm names (sem_third), or SEM_NONE */
+	uint8_t kind; /* enum gr_kind */
+	uint8_t range; /* enum range_kind */
 };
 
 struct gr_insn {
@@ -170,6 +194,10 @@ struct gr_block {
 	uint8_t nrange; /* how often that changed */
 	uint16_t small[2]; /* general registers within 2^GR_SMALL on the way out: jump not taken, taken */
 	uint8_t visited, live; /* live: reached without a return of calls that do not (sp.c) */
+	uint8_t sp_saw; /* SP_* (sp.h), at sp.c's last visit */
+	/* where control leaves: callee-saved registers that are not as at entry, for all that is known; rsp, if it is
+	 * known not to be at the return address */
+	uint16_t sp_lost;
 	uint32_t clob; /* call: general registers unknown after it */
 	uint8_t sp_base; /* rsp at the end, control's own push included: SP_ENTRY, SP_ALIGN, 0 unknown */
 	int32_t sp_off;
@@ -191,6 +219,9 @@ struct gr {
 	uint32_t *of,
 		*offirst; /* classes that block b is a target of: of[offirst[b]] .. of[offirst[b + 1]] */
 	struct gr_set *meet; /* per class: what a pass gathers */
+	uint32_t *order, *place; /* blocks in the order in which passes visit them; and their places in it */
+	uint64_t *wait; /* by place: to be visited (graph_order.h); */
+	uint32_t from, to; /* none in words before and behind these */
 	struct gr_slot slot[GR_NSLOT];
 	uint32_t nslot;
 	bool forward; /* slots may be forwarded: no stack address escapes */
@@ -218,9 +249,13 @@ static inline uint8_t gr_flow(const struct gr *gr, uint32_t b)
 /* graph.c. gr_open: NULL when out of memory or (*bad = 1) an instruction cannot be lifted. */
 struct gr *gr_open(const struct module *m, const struct an_group *g, uint32_t mapflags, int *bad);
 void gr_close(struct gr *gr);
-/* the planner's part of a form */
-struct form;
+/* graph_form.c: the planner's part of a form, from the ops in it */
 void gr_form(struct form *f, const ZydisDecodedInstruction *in, uint8_t flow);
+static inline struct gr_note *form_notes(const struct form *f)
+{
+	_Static_assert(sizeof(struct gr_note) == FORM_NOTE, "form.h makes room for them");
+	return (struct gr_note *)(f->op + f->n);
+}
 static inline bool gr_has_slot2(const struct sem_op *op)
 {
 	return op->op == SEM_RECVEC || op->op == SEM_RECREP || op->op == SEM_RECXS;

@@ -19,6 +19,7 @@
  * What contradicts that is looked for (sp_stray.c); then, and where code has rules of its own anyhow (AN_I_STRAY), return
  * sites log rsp.
  */
+#include "graph_order.h"
 #include "sp.h"
 
 static const struct av other = {AV_OTHER, 0, 0};
@@ -36,9 +37,23 @@ static struct av meet(struct av a, struct av b)
 void sp_copy(struct sp_state *d, const struct sp_state *s)
 {
 	memcpy(d->r, s->r, sizeof(d->r));
-	memcpy(d->save, s->save, s->nsave * sizeof(*d->save));
+	for (int i = 0; i < s->nsave; i++)
+		d->save[i] = s->save[i];
 	d->nsave = s->nsave;
 	d->seen = s->seen;
+}
+
+/* n times eight bytes */
+static bool differ(const void *x, const void *y, unsigned n)
+{
+	uint64_t d = 0, a, b;
+
+	for (unsigned i = 0; i < n; i++) {
+		memcpy(&a, (const char *)x + 8 * i, 8);
+		memcpy(&b, (const char *)y + 8 * i, 8);
+		d |= a ^ b;
+	}
+	return d != 0;
 }
 
 /* Both in order. What is not kept on both ways with the same value is lost, and escapes if it is a stack address. */
@@ -67,6 +82,7 @@ static bool meet_saves(struct sp *sp, struct sp_state *d, const struct sp_state 
 /* meet_into - d = d meet s; true when d changed */
 static bool meet_into(struct sp *sp, struct sp_state *d, const struct sp_state *s)
 {
+	const unsigned words = sizeof(*s->save) / 8;
 	bool ch = false;
 
 	if (!d->seen) {
@@ -75,32 +91,33 @@ static bool meet_into(struct sp *sp, struct sp_state *d, const struct sp_state *
 		return true;
 	}
 	/* equal parts, which is most: no closer look */
-	if (memcmp(d->r, s->r, sizeof(d->r)))
+	if (differ(d->r, s->r, SEM_NGPR))
 		for (int i = 0; i < SEM_NGPR; i++) {
 			struct av v;
 
 			if (av_same(d->r[i], s->r[i]))
 				continue;
 			v = meet(d->r[i], s->r[i]);
-			sp->uneven |= i == SEM_RSP && d->r[i].k == AV_REG && s->r[i].k == AV_REG;
+			sp->uneven |= i == SEM_RSP && av_entry(d->r[i]) && av_entry(s->r[i]);
 			ch |= !av_same(v, d->r[i]);
 			d->r[i] = v;
 		}
-	if (d->nsave == s->nsave && !memcmp(d->save, s->save, s->nsave * sizeof(*s->save)))
+	if (d->nsave == s->nsave && !differ(d->save, s->save, s->nsave * words))
 		return ch;
 	return meet_saves(sp, d, s) || ch;
 }
 
-static void entry_state(struct sp_state *s)
+void sp_entry(struct sp_state *s)
 {
 	memset(s, 0, sizeof(*s));
 	for (int i = 0; i < SEM_NGPR; i++)
-		s->r[i] = (struct av){AV_REG, (uint8_t)i, 0};
+		s->r[i] = (struct av){i == SEM_RSP ? AV_FRAME : AV_REG, (uint8_t)i, 0};
 }
 
 static void any_state(struct sp_state *s)
 {
-	memset(s, 0, sizeof(*s));
+	s->nsave = 0;
+	s->seen = false;
 	for (int i = 0; i < SEM_NGPR; i++)
 		s->r[i] = other;
 	s->r[SEM_RSP] = (struct av){AV_TAINT, 0, 0};
@@ -111,12 +128,14 @@ static void any_state(struct sp_state *s)
  * frames keep it) is none of ours. */
 static void escape_args(struct sp *sp, const struct sp_state *s)
 {
+	bool out = false;
+
 	for (int i = 0; i < SEM_NGPR; i++)
-		if ((GR_CALLER_SAVED >> i & 1) && i != SEM_R11 && av_stack(s->r[i]))
-			sp->escape = true;
+		if ((GR_CALLER_SAVED >> i & 1) && i != SEM_R11)
+			out |= av_stack(s->r[i]);
 	for (int i = 0; i < s->nsave; i++)
-		if (av_stack(s->save[i].v) && !(s->save[i].v.k == AV_REG && s->save[i].v.c >= 0))
-			sp->escape = true;
+		out |= av_stack(s->save[i].v) && !(s->save[i].v.k == AV_FRAME && s->save[i].v.c >= 0);
+	sp->escape |= out;
 }
 
 /* A callee whose rsp at return is known not to be the convention's (`ret n`) says so in maywrite. One
@@ -129,6 +148,13 @@ static bool moves_rsp(const struct gr *gr, uint32_t insn)
 	return c && (gr->m->group[c->group].sum->maywrite >> SEM_RSP & 1);
 }
 
+/* what a landing pad may start from */
+static void note_call(struct sp *sp, const struct sp_state *s)
+{
+	if (sp->landing)
+		sp->call_changed |= meet_into(sp, &sp->call, s);
+}
+
 static void after_call(struct sp *sp, struct sp_state *s, uint32_t insn)
 {
 	struct gr *gr = sp->gr;
@@ -138,7 +164,7 @@ static void after_call(struct sp *sp, struct sp_state *s, uint32_t insn)
 	if (gr->g->sum->strays && glue_strays(gr->m, gr->g, insn)) {
 		sp->escape = true; /* what it pops or leaves is no slot of this frame */
 		any_state(s);
-		sp->call_changed |= meet_into(sp, &sp->call, s);
+		note_call(sp, s);
 		return;
 	}
 	for (int i = 0; i < SEM_NGPR; i++) {
@@ -152,31 +178,13 @@ static void after_call(struct sp *sp, struct sp_state *s, uint32_t insn)
 		s->r[SEM_RSP].c += 8;
 	if (moves_rsp(gr, insn) || glue_strays(gr->m, gr->g, insn))
 		s->r[SEM_RSP] = (struct av){AV_TAINT, 0, 0};
-	sp->call_changed |= meet_into(sp, &sp->call, s);
+	note_call(sp, s);
 }
 
-/* leave - control leaves for good with the registers in s: what is not as at entry? */
-static void leave(struct sp *sp, const struct sp_state *s, bool ret)
+/* does control leave the group at the end of a block? */
+static bool leaves(const struct gr *gr, const struct an_block *b, uint8_t flow)
 {
-	struct gr *gr = sp->gr;
-
-	for (int i = 0; i < SEM_NGPR; i++)
-		if ((GR_CALLEE_SAVED >> i & 1) && !av_same(s->r[i], (struct av){AV_REG, (uint8_t)i, 0}))
-			gr->lost |= 1u << i;
-	if (!ret || av_same(s->r[SEM_RSP], (struct av){AV_REG, SEM_RSP, 8}))
-		return;
-	gr->lifo = false;
-	if (s->r[SEM_RSP].k == AV_REG)
-		gr->lost |= 1u << SEM_RSP;
-}
-
-bool sp_leaves(const struct gr *gr, uint32_t bi, bool *ret)
-{
-	const struct an_block *b = &gr->g->block[bi];
-	uint32_t last = b->first + b->n - 1;
-
-	*ret = gr->g->insn[last].flow == FLOW_RET;
-	switch (gr->g->insn[last].flow) {
+	switch (flow) {
 	case FLOW_RET:
 		return true;
 	case FLOW_JMP:
@@ -189,113 +197,144 @@ bool sp_leaves(const struct gr *gr, uint32_t bi, bool *ret)
 	}
 }
 
+/* control leaves for good with the registers in s: what is not as at entry? */
+static void leave(struct sp *sp, struct gr_block *b, const struct sp_state *s, bool ret)
+{
+	sp->saw |= SP_LEAVES;
+	for (int i = 0; i < SEM_NGPR; i++)
+		if ((GR_CALLEE_SAVED >> i & 1) && !av_same(s->r[i], (struct av){AV_REG, (uint8_t)i, 0}))
+			b->sp_lost |= (uint16_t)(1u << i);
+	if (!ret)
+		return;
+	sp->saw |= SP_RETURNS;
+	if (av_same(s->r[SEM_RSP], (struct av){AV_FRAME, SEM_RSP, 8}))
+		return;
+	sp->saw |= SP_NOLIFO;
+	if (av_entry(s->r[SEM_RSP]))
+		b->sp_lost |= 1u << SEM_RSP;
+}
+
 /* run block bi from its in-state; the out-state is left in *s */
 void sp_block(struct sp *sp, uint32_t bi, struct sp_state *s)
 {
 	struct gr *gr = sp->gr;
+	struct gr_block *note = &gr->b[bi];
 	const struct an_block *b = &gr->g->block[bi];
 	uint32_t last = b->first + b->n - 1;
 	uint8_t flow = gr->g->insn[last].flow;
 
 	sp_copy(s, &sp->in[bi]);
 	memcpy(sp->t, s->r, sizeof(s->r));
-	for (uint32_t i = b->first; i <= last; i++)
-		sp_insn(sp, s, i);
-	sp->switches |= av_stack(s->r[SEM_RSP]) && !av_stack(sp->t[SEM_RSP]);
+	sp->saw = 0;
+	sp_ops(sp, s, bi);
+	if (av_stack(s->r[SEM_RSP]) && !av_stack(sp->t[SEM_RSP]))
+		sp->saw |= SP_SWITCH;
 	memcpy(s->r, sp->t, sizeof(s->r));
-	gr->b[bi].sp_base = s->r[SEM_RSP].k == AV_ALIGN ? SP_ALIGN : av_frame(s->r[SEM_RSP]) ? SP_ENTRY : 0;
-	gr->b[bi].sp_off = s->r[SEM_RSP].c;
+	note->sp_base = s->r[SEM_RSP].k == AV_ALIGN ? SP_ALIGN : av_frame(s->r[SEM_RSP]) ? SP_ENTRY : 0;
+	note->sp_off = s->r[SEM_RSP].c;
+	note->sp_lost = 0;
 	if (flow == FLOW_CALL || flow == FLOW_ICALL) {
 		after_call(sp, s, last);
 	} else if (flow == FLOW_SYSCALL) {
 		escape_args(sp, s);
 		s->r[SEM_RAX] = s->r[SEM_RCX] = s->r[SEM_R11] = other;
+	} else if (leaves(gr, b, flow)) {
+		leave(sp, note, s, flow == FLOW_RET);
 	}
+	note->sp_saw = sp->saw;
+	sp->switches |= (sp->saw & SP_SWITCH) != 0;
+	sp->kept |= (sp->saw & SP_KEPT) != 0;
 }
 
-static void flow_to(struct sp *sp, uint32_t to, const struct sp_state *s, bool *again)
+static void flow_to(struct sp *sp, uint32_t to, const struct sp_state *s)
 {
 	/* what runs into live code from behind a call that does not return is padding, or never runs */
 	if (to != AN_NONE && !(sp->dead && sp->gr->b[to].live) && meet_into(sp, &sp->in[to], s))
-		*again = true;
+		gr_wait(sp->gr, to);
 }
 
 /* Targets see the meet of all jumps to them: only what that loses concerns them. */
-static bool through_table(struct sp *sp, uint32_t table, const struct sp_state *s)
+static void through_table(struct sp *sp, uint32_t table, const struct sp_state *s)
 {
 	struct gr *gr = sp->gr;
 	const struct an_table *t = &gr->g->table[table];
 	struct sp_state *all = &sp->class[gr->class[table]];
-	bool again = false;
 
-	if (!meet_into(sp, all, s))
-		return false;
-	for (uint32_t k = 0; k < t->ntarget; k++) {
-		bool ch = false;
-
-		flow_to(sp, t->target[k], all, &ch);
-		if (ch)
-			gr->b[t->target[k]].visited = 1;
-		again |= ch;
-	}
-	return again;
+	if (meet_into(sp, all, s))
+		for (uint32_t k = 0; k < t->ntarget; k++)
+			flow_to(sp, t->target[k], all);
 }
 
 /* Does control come back to behind the block? Where a call of a group that does not return is followed by
  * other code, that has a frame of its own. What is reached no other way is dead code of this frame. */
 static bool goes_on(const struct sp *sp, const struct an_block *b)
 {
-	return !gr_dead_call(sp->gr, b->first + b->n - 1) || sp->dead;
+	uint32_t last = b->first + b->n - 1;
+
+	return sp->dead || sp->gr->g->insn[last].flow != FLOW_CALL || !gr_dead_call(sp->gr, last);
+}
+
+static void to_landings(struct sp *sp)
+{
+	const struct an_group *g = sp->gr->g;
+
+	sp->call_changed = false;
+	for (uint32_t i = 0; i < g->nblock && sp->landing && sp->call.seen; i++)
+		if ((g->block[i].flags & AN_B_LANDING) && meet_into(sp, &sp->in[i], &sp->call))
+			gr_wait(sp->gr, i);
+}
+
+/* true if there were any */
+static bool drop_constants(struct sp_state *s)
+{
+	int n = 0, had = s->nsave;
+
+	for (int i = 0; i < had; i++)
+		if (s->save[i].v.k < AV_MOD)
+			s->save[n++] = s->save[i];
+	s->nsave = (uint8_t)n;
+	return n != had;
 }
 
 /* A constant kept in a frame whose address got out may be another value when it is read back. Once both are seen
- * what was found counts for nothing. */
-static bool in_vain(const struct sp *sp)
+ * constants are dropped from where they are, and not kept any more. */
+static void no_constants(struct sp *sp)
 {
-	return sp->escape && sp->kept && !sp->nokeep;
+	const struct an_group *g = sp->gr->g;
+
+	sp->nokeep = true;
+	drop_constants(&sp->call);
+	for (uint32_t i = 0; i < g->ntable; i++)
+		if (sp->class[i].seen)
+			drop_constants(&sp->class[i]);
+	for (uint32_t i = 0; i < g->nblock; i++)
+		if (sp->in[i].seen && (drop_constants(&sp->in[i]) || (sp->gr->b[i].sp_saw & SP_KEPT)))
+			gr_wait(sp->gr, i);
 }
 
+/* Comes to an end: values get worse, and there is little that is worse than what is known at first. */
 static void fixpoint(struct sp *sp)
 {
 	struct gr *gr = sp->gr;
 	struct sp_state s;
-	bool again = true;
 
-	for (int round = 0; again && round < 200; round++) {
-		again = false;
-		sp->call_changed = false;
-		for (uint32_t i = 0; i < gr->g->nblock; i++) {
+	do {
+		to_landings(sp);
+		for (uint32_t i; (i = gr_first(gr)) != AN_NONE;) {
 			const struct an_block *b = &gr->g->block[i];
 
-			if (in_vain(sp))
-				return;
-			if (b->flags & AN_B_LANDING && sp->call.seen && meet_into(sp, &sp->in[i], &sp->call))
-				gr->b[i].visited = 1;
-			if (!sp->in[i].seen || !gr->b[i].visited)
+			if (!sp->in[i].seen)
 				continue;
-			gr->b[i].visited = 0;
 			sp_block(sp, i, &s);
-			for (int k = 0; k < 2; k++) {
-				bool ch = false;
-
-				if (k == 1 && !goes_on(sp, b))
-					continue;
-
-				flow_to(sp, b->succ[k], &s, &ch);
-				if (ch)
-					gr->b[b->succ[k]].visited = 1;
-				again |= ch;
-			}
+			flow_to(sp, b->succ[0], &s);
+			if (b->succ[1] != AN_NONE && goes_on(sp, b))
+				flow_to(sp, b->succ[1], &s);
 			if (b->table != AN_NONE)
-				again |= through_table(sp, b->table, &s);
+				through_table(sp, b->table, &s);
+			if (sp->escape && sp->kept && !sp->nokeep)
+				no_constants(sp);
 		}
-		again |= sp->call_changed;
-	}
-	sp->unsettled |= again;
-	sp->escape |= again;
-	if (again) /* know nothing */
-		for (uint32_t i = 0; i < gr->g->nblock; i++)
-			any_state(&sp->in[i]);
+	} while (sp->call_changed);
 }
 
 /* seed - the state at the entries. First those that nothing in the group leads to. An entry in the
@@ -303,20 +342,19 @@ static void fixpoint(struct sp *sp)
  * entered with that frame: what leads to it stands. */
 static void seed(struct sp *sp, bool inner)
 {
+	const struct an_group *g = sp->gr->g;
 	struct sp_state s;
 
-	for (uint32_t i = 0; i < sp->gr->g->nblock; i++) {
-		const struct an_block *b = &sp->gr->g->block[i];
+	sp_entry(&s);
+	for (uint32_t i = 0; i < g->nblock; i++) {
 		const struct av *rsp = &sp->in[i].r[SEM_RSP];
 
-		sp->gr->b[i].visited = 0;
-		if (!(b->flags & AN_B_ENTRY) || inner != (b->npred > 0))
+		if (!(g->block[i].flags & AN_B_ENTRY) || inner != (g->block[i].npred > 0))
 			continue;
-		if (sp->in[i].seen && av_frame(*rsp) && !(rsp->k == AV_REG && rsp->c == 0))
+		if (sp->in[i].seen && av_frame(*rsp) && !(rsp->k == AV_FRAME && rsp->c == 0))
 			continue;
-		entry_state(&s);
 		meet_into(sp, &sp->in[i], &s);
-		sp->gr->b[i].visited = 1;
+		gr_wait(sp->gr, i);
 	}
 }
 
@@ -324,14 +362,18 @@ static void seed(struct sp *sp, bool inner)
 static void dead_code(struct sp *sp)
 {
 	struct gr *gr = sp->gr;
+	bool any = false;
 
-	for (uint32_t i = 0; i < gr->g->nblock; i++)
+	for (uint32_t i = 0; i < gr->g->nblock; i++) {
 		gr->b[i].live = sp->in[i].seen;
+		if (!gr->b[i].live || goes_on(sp, &gr->g->block[i]))
+			continue;
+		gr_wait(gr, i);
+		any = true;
+	}
 	sp->dead = true;
-	for (uint32_t i = 0; i < gr->g->nblock; i++)
-		gr->b[i].visited =
-			gr->b[i].live && gr_dead_call(gr, gr->g->block[i].first + gr->g->block[i].n - 1);
-	fixpoint(sp);
+	if (any)
+		fixpoint(sp);
 }
 
 static void solve(struct sp *sp)
@@ -343,60 +385,62 @@ static void solve(struct sp *sp)
 	dead_code(sp);
 }
 
-static void none_seen(struct sp *sp)
+static struct sp *open_sp(struct gr *gr)
 {
-	/* states are large; what is not seen is not looked at */
-	for (uint32_t i = 0; i < sp->gr->g->nblock + sp->gr->g->ntable + 1; i++)
-		sp->in[i].seen = false;
+	struct sp *sp = scratch(sizeof(*sp));
+	uint32_t n = gr->g->nblock + gr->g->ntable + 1;
+
+	if (!sp)
+		return NULL;
+	*sp = (struct sp){.gr = gr, .in = scratch(n * sizeof(*sp->in))};
+	if (!sp->in)
+		return NULL;
+	sp->class = sp->in + gr->g->nblock;
+	for (uint32_t i = 0; i < n; i++)
+		sp->in[i].seen = false; /* states are large; what is not seen is not looked at */
+	for (uint32_t i = 0; i < gr->g->nblock; i++)
+		sp->landing |= (gr->g->block[i].flags & AN_B_LANDING) != 0;
+	for (int r = 0; r < 64; r++)
+		sp->t[r] = other;
+	return sp;
 }
 
-static void solve_again(struct sp *sp)
+/* what the blocks' last visits have seen, which were from the states that stand */
+static void verdict(struct sp *sp)
 {
-	none_seen(sp);
-	memset(&sp->call, 0, sizeof(sp->call));
-	sp->call_changed = sp->escape = sp->retslot = sp->dead = sp->unsettled = false;
-	sp->nokeep = true;
-	solve(sp);
+	struct gr *gr = sp->gr;
+	struct sp_state s;
+
+	gr->lifo = true;
+	for (uint32_t i = 0; i < gr->g->nblock; i++) {
+		bool seen = sp->in[i].seen;
+
+		if (!seen)
+			any_state(&sp->in[i]);
+		if (!seen || sp->unsettled)
+			sp_block(sp, i, &s);
+		/* code no known edge reaches proves nothing, but a ret in it is checked by the decoder */
+		if (!seen || !(gr->b[i].sp_saw & SP_LEAVES))
+			continue;
+		gr->lost |= gr->b[i].sp_lost;
+		if (gr->b[i].sp_saw & SP_NOLIFO)
+			gr->lifo = false;
+	}
+	gr->lifo = gr->lifo && !sp->retslot;
+	gr->forward = !sp->escape;
 }
 
 int sp_run(struct gr *gr)
 {
 	struct scratch_mark mark = scratch_mark();
-	struct sp *sp = scratch_zero(sizeof(*sp));
-	struct sp_state s;
-	bool ret;
+	struct sp *sp = open_sp(gr);
 
 	if (!sp)
 		return -1;
-	sp->gr = gr;
-	sp->in = scratch((gr->g->nblock + gr->g->ntable + 1) * sizeof(*sp->in));
-	if (!sp->in)
-		return -1;
-	none_seen(sp);
-	sp->class = sp->in + gr->g->nblock;
-	for (int r = 0; r < 64; r++)
-		sp->t[r] = other;
 	solve(sp);
-	if (in_vain(sp))
-		solve_again(sp);
 	gr->g->sum->strays |= sp_astray(sp);
-	gr->lifo = true;
-	for (uint32_t i = 0; i < gr->g->nblock; i++) {
-		bool seen = sp->in[i].seen, out = sp_leaves(gr, i, &ret);
-
-		if (!seen)
-			any_state(&sp->in[i]);
-		if (!seen || out || sp->unsettled) /* the others have been run from these very states */
-			sp_block(sp, i, &s);
-		/* code no known edge reaches proves nothing, but a ret in it is checked by the decoder */
-		if (seen && out)
-			leave(sp, &s, ret);
-	}
+	verdict(sp);
 	sp_notes(sp);
-	gr->lifo = gr->lifo && !sp->retslot;
-	gr->forward = !sp->escape;
-	for (uint32_t i = 0; i < gr->g->nblock; i++)
-		gr->b[i].visited = 0;
 	scratch_release(mark);
 	return 0;
 }

@@ -15,14 +15,15 @@ enum av_kind {
 	AV_TOP,
 	AV_OTHER,
 	AV_TAINT,
-	AV_REG,
 	AV_ALIGN,
+	AV_FRAME, /* rsp at entry */
+	AV_REG, /* another register */
 	AV_MOD,
 	AV_IMM,
 	AV_IDX /* module address c plus something: r, if not 0, bounds it (struct gr_note, idx) */
 };
 struct av { /* no padding: compared as a whole */
-	uint16_t k, r; /* r: the entry register of AV_REG, the bounds of AV_IDX */
+	uint16_t k, r; /* r: the entry register of AV_FRAME and AV_REG, the bounds of AV_IDX */
 	int32_t c;
 };
 
@@ -41,13 +42,25 @@ struct sp_state {
 	bool seen;
 };
 
+/* what a visit of a block has seen (struct gr_block, sp_saw) */
+enum {
+	SP_MISPOP =
+		1, /* a callee-saved register is popped where another one is saved, or an address of the frame */
+	SP_SWITCH = 2, /* rsp is set to what is no address of this frame */
+	SP_KEPT = 4, /* a constant is kept in the frame */
+	SP_LEAVES = 8, /* control leaves the group for good, */
+	SP_RETURNS = 16, /* by a ret, */
+	SP_NOLIFO = 32, /* where rsp is not proved to be at the return address */
+};
+
 struct sp {
 	struct gr *gr;
 	struct sp_state *in; /* per block */
 	struct sp_state *class; /* per class of jump tables: meet over the jumps */
 	struct sp_state call; /* meet over all call sites: what a landing pad starts from */
-	struct av t[64]; /* of the block being looked at: registers and temporaries */
-	uint64_t tset; /* those above the general registers that are not OTHER */
+	struct av t[64]; /* of the block being looked at: registers and temporaries; flags are OTHER */
+	uint8_t saw; /* of it: SP_* */
+	bool landing; /* the group has landing pads */
 	bool call_changed;
 	bool escape; /* a stack address is used in a way not followed */
 	bool kept; /* a constant was kept in the frame */
@@ -56,7 +69,6 @@ struct sp {
 	bool dead; /* second pass: calls that do not return lead on to what nothing else leads to */
 	bool switches; /* rsp is set to what is no address of this frame */
 	bool uneven; /* it is at different heights on two ways to a block */
-	bool mispops; /* a callee-saved register is popped where another one is saved, or an address of the frame */
 	bool unsettled; /* what the blocks noted is of other states than the last ones */
 };
 
@@ -71,11 +83,19 @@ static inline bool av_same(struct av a, struct av b)
 }
 static inline bool av_stack(struct av a)
 {
-	return a.k == AV_TAINT || a.k == AV_ALIGN || (a.k == AV_REG && a.r == SEM_RSP);
+	return a.k >= AV_TAINT && a.k <= AV_FRAME;
 }
 static inline bool av_frame(struct av a) /* exact */
 {
-	return a.k == AV_ALIGN || (a.k == AV_REG && a.r == SEM_RSP);
+	return a.k == AV_ALIGN || a.k == AV_FRAME;
+}
+static inline bool av_entry(struct av a)
+{
+	return a.k == AV_FRAME || a.k == AV_REG;
+}
+static inline uint8_t av_base(struct av a)
+{
+	return a.k == AV_ALIGN ? SP_ALIGN : SP_ENTRY;
 }
 
 static inline bool sp_before(const struct sp_save *s, uint8_t base, int32_t off)
@@ -86,12 +106,11 @@ static inline bool sp_before(const struct sp_save *s, uint8_t base, int32_t off)
 /* sp.c: run block bi from its in-state; the out-state is left in *s */
 void sp_block(struct sp *sp, uint32_t bi, struct sp_state *s);
 void sp_copy(struct sp_state *d, const struct sp_state *s);
-/* does control leave the group at the end of block bi? *ret: by a ret */
-bool sp_leaves(const struct gr *gr, uint32_t bi, bool *ret);
+void sp_entry(struct sp_state *s);
 /* sp_stray.c, after the fixpoint: does the code contradict that what it calls keeps to the psABI? */
 bool sp_astray(struct sp *sp);
-/* sp_step.c: effect of the ops of instruction i on the registers in sp->t and the saves of s */
-void sp_insn(struct sp *sp, struct sp_state *s, uint32_t i);
+/* sp_step.c: effect of block bi's ops on the registers in sp->t and the saves of s */
+void sp_ops(struct sp *sp, struct sp_state *s, uint32_t bi);
 /* slots, and loads of what never changes, from what was noted on the last visits */
 void sp_notes(struct sp *sp);
 

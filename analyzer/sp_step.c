@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * sp_step.c - one instruction of the frame analysis
+ * sp_step.c - what ops do to the values of the frame analysis
  *
  * What keeps the stack private: its addresses are only ever moved between registers, offset by
  * constants, aligned, compared, and used as the base of an access without an index. Any other
@@ -21,7 +21,7 @@ static struct av offset(struct av a, int64_t c)
 {
 	int64_t v = a.c + c;
 
-	if (a.k < AV_REG)
+	if (a.k < AV_ALIGN)
 		return a;
 	if (v != (int32_t)v)
 		return av_stack(a) ? taint : other;
@@ -93,7 +93,7 @@ static void note_frame(struct sp *sp, uint32_t k, struct av a)
 	struct gr_note *n = &sp->gr->note[k];
 
 	n->flags |= GN_STACK;
-	n->base = a.k == AV_ALIGN ? SP_ALIGN : SP_ENTRY;
+	n->base = av_base(a);
 	n->off = a.c;
 }
 
@@ -110,7 +110,7 @@ static void note_const(struct sp *sp, uint32_t k, struct av a)
 /* does a load take part of a stack address kept in the frame? */
 static bool part_of_stack(const struct sp_state *s, struct av a, int w)
 {
-	uint8_t base = a.k == AV_ALIGN ? SP_ALIGN : SP_ENTRY;
+	uint8_t base = av_base(a);
 
 	for (int i = 0; i < s->nsave; i++)
 		if (av_stack(s->save[i].v) &&
@@ -125,7 +125,7 @@ static bool mispop(const struct gr *gr, uint32_t k, struct av v)
 {
 	const struct sem_op *op = &gr->op[k], *to = op + 2;
 
-	if (v.k != AV_REG || !((GR_CALLEE_SAVED | 1u << SEM_RSP) >> v.r & 1) || op->a != SEM_RSP || op->imm)
+	if (!av_entry(v) || !((GR_CALLEE_SAVED | 1u << SEM_RSP) >> v.r & 1) || op->a != SEM_RSP || op->imm)
 		return false;
 	if (k + 2 >= gr->nop || op[1].dst != SEM_RSP || to->op != SEM_MOV || to->a != op->dst)
 		return false;
@@ -140,9 +140,10 @@ static struct av do_load(struct sp *sp, struct sp_state *s, uint32_t k)
 
 	if (av_frame(a)) {
 		note_frame(sp, k, a);
-		sv = find(s, a.k == AV_ALIGN ? SP_ALIGN : SP_ENTRY, a.c);
+		sv = find(s, av_base(a), a.c);
 		if (sv && op->w == 8) {
-			sp->mispops |= mispop(sp->gr, k, sv->v);
+			if (mispop(sp->gr, k, sv->v))
+				sp->saw |= SP_MISPOP;
 			return sv->v;
 		}
 		if (part_of_stack(s, a, op->w)) {
@@ -161,7 +162,7 @@ static void do_store(struct sp *sp, struct sp_state *s, uint32_t k)
 {
 	const struct sem_op *op = &sp->gr->op[k];
 	struct av a = offset(get(sp, op->a), op->imm), v = get(sp, op->b);
-	uint8_t base = a.k == AV_ALIGN ? SP_ALIGN : SP_ENTRY;
+	uint8_t base = av_base(a);
 
 	if (!av_frame(a)) {
 		if (a.k == AV_TAINT || av_stack(v))
@@ -172,10 +173,10 @@ static void do_store(struct sp *sp, struct sp_state *s, uint32_t k)
 	forget(s, base, a.c, op->w);
 	if (av_stack(v)) /* kept in the frame: followed only while the slot is a tracked save */
 		sp->escape |= v.k == AV_TAINT || op->w != 8 || s->nsave == SP_NSAVE;
-	if (op->w != 8 || v.k < AV_REG || s->nsave == SP_NSAVE)
+	if (op->w != 8 || v.k < AV_ALIGN || s->nsave == SP_NSAVE)
 		return;
 	if (v.k >= AV_MOD) {
-		sp->kept = true;
+		sp->saw |= SP_KEPT;
 		if (sp->nokeep)
 			return;
 	}
@@ -199,8 +200,8 @@ static void do_rec(struct sp *sp, struct sp_state *s, uint32_t k)
 	note_frame(sp, k, a);
 	if (SEM_REC_KIND(op->dst) != 1)
 		return;
-	forget(s, a.k == AV_ALIGN ? SP_ALIGN : SP_ENTRY, a.c, size);
-	if (a.k == AV_REG && a.c < 8 && a.c + size > 0)
+	forget(s, av_base(a), a.c, size);
+	if (a.k == AV_FRAME && a.c < 8 && a.c + size > 0)
 		sp->retslot = true;
 }
 
@@ -255,73 +256,78 @@ static struct av do_addsub(struct sp *sp, const struct sem_op *op)
 	return other;
 }
 
-static struct av do_value(struct sp *sp, struct sp_state *s, uint32_t k)
+static bool on_stack(const struct sp *sp, unsigned reg)
+{
+	return reg < 64 && av_stack(sp->t[reg]);
+}
+
+/* the result of what is not followed: operands in a, b, and where imm names one */
+static struct av do_value(struct sp *sp, uint32_t k)
 {
 	const struct sem_op *op = &sp->gr->op[k];
-	struct sem_use u[4];
-	bool st = false;
-	int n;
 
-	switch (op->op) {
-	case SEM_IMM:
-		return op->imm == (int32_t)op->imm ? (struct av){AV_IMM, 0, (int32_t)op->imm} : other;
-	case SEM_MODADDR:
-		return (struct av){AV_MOD, 0, (int32_t)op->imm};
-	case SEM_MOV:
-		if (op->w == 8)
-			return get(sp, op->a);
-		break;
-	case SEM_LEA:
-		return do_lea(sp, k);
-	case SEM_ADD:
-	case SEM_SUB:
-		return do_addsub(sp, op);
-	case SEM_AND:
-		if (op->w == 8 && op->dst == SEM_RSP && op->b == SEM_NONE && av_frame(sp->t[SEM_RSP]))
-			return realign(sp, s);
-		break;
-	default:
-		break;
-	}
-	n = sem_uses(op, 8, u);
-	for (int i = 0; i < n; i++)
-		st |= av_stack(get(sp, u[i].reg));
-	if (!st)
-		return other;
-	/* a comparison gives nothing of the address away to memory */
-	if (op->dst == SEM_FC || op->dst == SEM_FR)
+	if (!on_stack(sp, op->a) && !on_stack(sp, op->b) && !on_stack(sp, sp->gr->note[k].third))
 		return other;
 	sp->escape = true;
 	return taint;
 }
 
-void sp_insn(struct sp *sp, struct sp_state *s, uint32_t i)
+static void assign(struct sp *sp, unsigned reg, struct av v)
+{
+	if (reg < SEM_NGPR || (reg >= SEM_T0 && reg < 64))
+		sp->t[reg] = v;
+	else if (reg >= 64 && av_stack(v))
+		sp->escape = true;
+}
+
+void sp_ops(struct sp *sp, struct sp_state *s, uint32_t bi)
 {
 	struct gr *gr = sp->gr;
+	const struct an_block *b = &gr->g->block[bi];
 
-	for (; sp->tset; sp->tset &= sp->tset - 1)
-		sp->t[__builtin_ctzll(sp->tset)] = other;
-	for (uint32_t k = gr->in[i].op; k < gr->in[i + 1].op; k++) {
+	for (uint32_t k = gr->in [b->first].op; k < gr->in[b->first + b->n].op; k++) {
 		const struct sem_op *op = &gr->op[k];
-		struct av v;
+		struct gr_note *n = &gr->note[k];
 
-		if (gr->note[k].flags & GN_SLOT2)
-			continue;
-		gr->note[k].flags &= (uint16_t)~GN_STACK;
-		if (op->op == SEM_STORE) {
+		switch (n->kind) {
+		case GK_STORE:
+			n->flags &= (uint16_t)~GN_STACK;
 			do_store(sp, s, k);
-		} else if (op->op == SEM_REC) {
+			break;
+		case GK_REC:
+			n->flags &= (uint16_t)~GN_STACK;
 			do_rec(sp, s, k);
-		} else if (gr_has_slot2(op)) {
+			break;
+		case GK_GROUP:
 			do_group(sp, k);
-		} else if (gr_is_value(op)) {
-			v = op->op == SEM_LOAD ? do_load(sp, s, k) : do_value(sp, s, k);
-			if (op->dst < 64) {
-				sp->t[op->dst] = v;
-				sp->tset |= op->dst < SEM_NGPR ? 0 : 1ull << op->dst;
-			} else if (av_stack(v)) {
-				sp->escape = true;
-			}
+			break;
+		case GK_LOAD:
+			n->flags &= (uint16_t)~GN_STACK;
+			assign(sp, op->dst, do_load(sp, s, k));
+			break;
+		case GK_IMM:
+			assign(sp, op->dst,
+			       op->imm == (int32_t)op->imm ? (struct av){AV_IMM, 0, (int32_t)op->imm}
+							   : other);
+			break;
+		case GK_MODADDR:
+			assign(sp, op->dst, (struct av){AV_MOD, 0, (int32_t)op->imm});
+			break;
+		case GK_COPY:
+			assign(sp, op->dst, get(sp, op->a));
+			break;
+		case GK_LEA:
+			assign(sp, op->dst, do_lea(sp, k));
+			break;
+		case GK_SUM:
+			assign(sp, op->dst, do_addsub(sp, op));
+			break;
+		case GK_ALIGN:
+			assign(sp, op->dst, av_frame(sp->t[SEM_RSP]) ? realign(sp, s) : do_value(sp, k));
+			break;
+		case GK_VALUE:
+			assign(sp, op->dst, do_value(sp, k));
+			break;
 		}
 	}
 }
@@ -378,10 +384,10 @@ void sp_notes(struct sp *sp)
 			const struct sem_op *op = &gr->op[k];
 			struct gr_note *n = &gr->note[k];
 
-			if ((n->flags & GN_SLOT2) || (op->op != SEM_LOAD && op->op != SEM_STORE))
+			if (n->kind != GK_LOAD && n->kind != GK_STORE)
 				continue;
 			if (!(n->flags & GN_STACK)) {
-				if (op->op == SEM_LOAD && never_changes(gr, i, k))
+				if (n->kind == GK_LOAD && never_changes(gr, i, k))
 					n->flags |= GN_RO;
 			} else if (n->base == SP_ALIGN || n->off + op->w <= 0) {
 				/* own frame only: incoming arguments are not */

@@ -36,20 +36,15 @@ static bool calls_unseen(const struct gr *gr)
 /* the first three, on the states that the fixpoint has come to */
 static bool contradicts(struct sp *sp)
 {
-	struct gr *gr = sp->gr;
-	struct sp_state s;
-	bool ret, switches = sp->switches;
+	const struct gr *gr = sp->gr;
 
-	sp->switches = sp->mispops = false; /* on the way here the states were other ones */
 	for (uint32_t i = 0; i < gr->g->nblock; i++) {
-		bool out = sp_leaves(gr, i, &ret) && ret;
-		const struct av *rsp = &s.r[SEM_RSP];
+		const struct gr_block *b = &gr->b[i];
+		bool out = b->sp_saw & SP_RETURNS;
 
-		if (!sp->in[i].seen || (!out && !switches))
+		if (!sp->in[i].seen || (!out && !sp->switches))
 			continue;
-		sp_block(sp, i, &s);
-		if (sp->switches || sp->mispops ||
-		    (out && rsp->k == AV_REG && (rsp->r != SEM_RSP || rsp->c != 8)))
+		if ((b->sp_saw & (SP_SWITCH | SP_MISPOP)) || (out && (b->sp_lost >> SEM_RSP & 1)))
 			return true;
 	}
 	return false;
@@ -57,8 +52,7 @@ static bool contradicts(struct sp *sp)
 
 static bool other_height(const struct sp_state *x, const struct sp_state *y)
 {
-	return x->r[SEM_RSP].k == AV_REG && y->r[SEM_RSP].k == AV_REG &&
-	       !av_same(x->r[SEM_RSP], y->r[SEM_RSP]);
+	return av_entry(x->r[SEM_RSP]) && av_entry(y->r[SEM_RSP]) && !av_same(x->r[SEM_RSP], y->r[SEM_RSP]);
 }
 
 static bool leads(const uint32_t *parent, uint32_t from, uint32_t to)
@@ -82,9 +76,7 @@ static bool loops(struct sp *sp, uint32_t *parent, uint32_t *todo)
 		sp->in[i].seen = (g->block[i].flags & AN_B_ENTRY) && !g->block[i].npred;
 		if (!sp->in[i].seen)
 			continue;
-		memset(&sp->in[i], 0, sizeof(sp->in[i]));
-		for (int r = 0; r < SEM_NGPR; r++)
-			sp->in[i].r[r] = (struct av){AV_REG, (uint8_t)r, 0};
+		sp_entry(&sp->in[i]);
 		sp->in[i].seen = true;
 		todo[n++] = i;
 	}
