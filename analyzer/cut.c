@@ -165,3 +165,8 @@ void cut_close(struct gr *gr)
 		scratch_release(gr->cut->mark);
 	gr->cut = NULL;
 }
+
+const uint32_t *cut_order(const struct gr *gr)
+{
+	return gr->cut ? gr->cut->order : NULL;
+}

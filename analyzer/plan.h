@@ -315,6 +315,7 @@ void gr_forget_slots(const struct gr *gr, uint32_t k, struct gr_set *s); /* a re
  * than the last time. */
 int cut_run(struct gr *gr, bool *same);
 void cut_close(struct gr *gr);
+const uint32_t *cut_order(const struct gr *gr); /* after it: blocks, what they lead to first; NULL: there is no cut */
 
 /* plan.c: all of the above on an opened group; 0 or -1 */
 int plan_solve(struct gr *gr);
