@@ -246,16 +246,19 @@ static bool alloc(struct freq *f)
 	return f->rank && f->seen && f->dead && f->stack && f->taken && f->node && f->same && f->fill;
 }
 
-/* cut_freq - CUT_ONCE times the runs of each block, in scratch memory; NULL when out of it. *order: the blocks, what
- * a block leads to before it, but for what goes back */
-int64_t *cut_freq(const struct gr *gr, uint32_t **order_)
+int cut_freq(struct gr *gr)
 {
 	uint32_t nb = gr->g->nblock;
-	int64_t *w = scratch((nb + 1) * sizeof(*w));
-	struct freq f = {.gr = gr, .order = scratch((nb + 1) * sizeof(*f.order))};
-	struct scratch_mark mark = scratch_mark();
-	bool ok = w && f.order && alloc(&f);
+	struct freq f = {.gr = gr};
+	struct scratch_mark mark;
+	bool ok;
 
+	if (gr->freq)
+		return 0;
+	gr->freq = scratch((nb + 1) * sizeof(*gr->freq));
+	gr->backward = f.order = scratch((nb + 1) * sizeof(*f.order));
+	mark = scratch_mark();
+	ok = gr->freq && f.order && alloc(&f);
 	if (ok) {
 		order(&f);
 		for (uint32_t b = 0; b < nb; b++)
@@ -267,11 +270,11 @@ int64_t *cut_freq(const struct gr *gr, uint32_t **order_)
 		sweeps(&f);
 		for (uint32_t b = 0; b < nb; b++) {
 			double r = f.node[f.same[b]].runs, most = r > MOST ? MOST : r;
+			int64_t w = (int64_t)(most * CUT_ONCE);
 
-			w[b] = (int64_t)(most * CUT_ONCE) < LEAST ? LEAST : (int64_t)(most * CUT_ONCE);
+			gr->freq[b] = w < LEAST ? LEAST : w;
 		}
 	}
 	scratch_release(mark);
-	*order_ = f.order;
-	return ok ? w : NULL;
+	return ok ? 0 : -1;
 }

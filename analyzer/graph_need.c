@@ -283,7 +283,6 @@ static void needs_more(struct gr *gr, uint32_t bi)
 int gr_need(struct gr *gr)
 {
 	const struct an_group *g = gr->g;
-	const uint32_t *order = cut_order(gr);
 	bool again = true;
 	struct gr_set n;
 
@@ -296,7 +295,7 @@ int gr_need(struct gr *gr)
 	while (again) {
 		again = false;
 		for (uint32_t k = 0; k < g->nblock; k++) {
-			uint32_t i = order ? order[k] : g->nblock - 1 - k;
+			uint32_t i = gr->backward ? gr->backward[k] : g->nblock - 1 - k;
 
 			if (!gr->b[i].visited)
 				continue;
