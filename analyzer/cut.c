@@ -75,10 +75,9 @@ static int build(struct cut *c)
 	uint32_t nb = c->gr->g->nblock;
 	int r;
 
-	c->freq = c->gr->freq;
-	c->order = c->gr->backward;
+	c->freq = cut_freq(c->gr, &c->order);
 	c->b = scratch_zero(nb * sizeof(*c->b));
-	if (!c->b)
+	if (!c->freq || !c->b)
 		return -1;
 	for (uint32_t i = 0; i < nb; i++) {
 		uint32_t to = c->gr->g->block[i].succ[1];
@@ -134,13 +133,10 @@ int cut_run(struct gr *gr, bool *same)
 
 	*same = false;
 	if (first) {
-		struct scratch_mark mark;
+		struct scratch_mark mark = scratch_mark();
 
 		if (gr->nop > MAX_OPS)
 			return 1;
-		if (cut_freq(gr) < 0)
-			return -1;
-		mark = scratch_mark();
 		gr->cut = scratch_zero(sizeof(*gr->cut));
 		if (!gr->cut)
 			return -1;

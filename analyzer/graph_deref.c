@@ -49,22 +49,15 @@ static bool small(int64_t imm)
 static unsigned moves(const struct gr *gr, uint32_t k)
 {
 	const struct sem_op *op = &gr->op[k];
-	uint16_t f = gr->note[k].flags;
+	const struct gr_note *n = &gr->note[k];
 
-	switch (op->op) {
-	case SEM_MOV:
-		return op->w == 8 ? op->a : SEM_NONE;
-	case SEM_LEA:
-	case SEM_ADD:
-	case SEM_SUB:
-		if (op->op != SEM_LEA && op->w != 8)
-			return SEM_NONE;
-		if (op->b == SEM_NONE)
-			return small(op->imm) ? op->a : SEM_NONE;
-		return f & GN_NEARA ? op->a : f & GN_NEARB ? op->b : SEM_NONE;
-	default:
+	if (n->kind == GK_COPY)
+		return op->a;
+	if (n->kind != GK_LEA && (n->kind != GK_SUM || op->w != 8))
 		return SEM_NONE;
-	}
+	if (op->b == SEM_NONE)
+		return small(op->imm) ? op->a : SEM_NONE;
+	return n->flags & GN_NEARA ? op->a : n->flags & GN_NEARB ? op->b : SEM_NONE;
 }
 
 static void set(struct deref *d, unsigned reg, bool wide)
@@ -87,16 +80,12 @@ static void back(const struct gr *gr, uint32_t i, struct deref *d)
 		const struct sem_op *op = &gr->op[k];
 		bool wide;
 
-		if (gr->note[k].flags & GN_SLOT2)
-			continue;
-		if (op->op == SEM_REC) {
+		if (gr->note[k].kind == GK_REC) {
 			set(d, sure(gr, k), op->b != SEM_NONE);
-		} else if (gr_is_value(op) && op->dst < 64) {
-			unsigned from = d->is >> op->dst & 1 ? moves(gr, k) : SEM_NONE;
-
+		} else if (gr->note[k].kind > GK_ASIDE && op->dst < 64 && (d->is >> op->dst & 1)) {
 			wide = (d->wide >> op->dst & 1) || op->b != SEM_NONE;
 			d->is &= ~(1ull << op->dst);
-			set(d, from, wide);
+			set(d, moves(gr, k), wide);
 		}
 	}
 	d->is &= 0xffff;

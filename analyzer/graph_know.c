@@ -10,8 +10,7 @@
  *
  * A greatest fixpoint: everything is assumed computable and withdrawn.
  */
-#include <stdlib.h>
-#include "plan.h"
+#include "graph_order.h"
 
 int gr_op_uses(const struct gr *gr, uint32_t k, unsigned nw, struct sem_use u[4])
 {
@@ -43,71 +42,83 @@ void gr_forget_slots(const struct gr *gr, uint32_t k, struct gr_set *s)
 	}
 }
 
+/* While a block is run the bits of the general registers say which of them may still be named in the instruction at
+ * hand; between blocks all are set. */
+#define GPRS ((1ull << SEM_NGPR) - 1)
+
 static void base_state(struct gr_set *s)
 {
 	memset(s, 0, sizeof(*s));
+	s->w[0] = GPRS;
 	gr_add(s, SEM_DF); /* psABI 3.2.1: clear at entry and return */
 	gr_add(s, SEM_FSBASE);
 	gr_add(s, SEM_GSBASE);
 }
 
-static bool comp(const struct gr *gr, uint32_t k, const struct gr_set *s, uint32_t gk)
+static bool knows(const struct gr_set *s, unsigned reg)
+{
+	return reg == SEM_NONE || gr_has(s, reg);
+}
+
+static bool comp(const struct gr *gr, uint32_t k, const struct gr_set *s)
 {
 	const struct sem_op *op = &gr->op[k];
-	struct sem_use u[4];
-	int n;
+	const struct gr_note *n = &gr->note[k];
 
-	if (op->op == SEM_UNK || (gr->note[k].flags & GN_COUNT))
-		return gr->note[k].flags & GN_COUNT;
-	if (op->op == SEM_LOAD && !(gr->note[k].flags & (GN_RO | GN_SELF)) &&
-	    (!gr->forward || gr->note[k].slot == GR_NOSLOT || !gr_has(s, GR_SLOT + gr->note[k].slot)))
+	if (n->flags & (GN_COUNT | GN_SELF))
+		return (n->flags & GN_COUNT) || gr_has(s, SEM_FSBASE);
+	if (op->op == SEM_UNK)
 		return false;
-	n = gr_op_uses(gr, k, 8, u);
-	for (int i = 0; i < n; i++)
-		if (u[i].reg < SEM_NGPR ? !(gk >> u[i].reg & 1) : !gr_has(s, u[i].reg))
-			return false;
-	return true;
+	if (op->op == SEM_LOAD && !(n->flags & GN_RO) &&
+	    (!gr->forward || n->slot == GR_NOSLOT || !gr_has(s, GR_SLOT + n->slot)))
+		return false;
+	return knows(s, op->a) && knows(s, op->b) && knows(s, n->third);
 }
 
-static bool knows(const struct gr_set *s, uint32_t gk, unsigned reg)
+static void store(const struct gr *gr, uint32_t k, struct gr_set *s)
 {
-	return reg == SEM_NONE || (reg < SEM_NGPR ? gk >> reg & 1 : gr_has(s, reg));
+	const struct sem_op *op = &gr->op[k];
+	const struct gr_note *n = &gr->note[k];
+
+	if (!gr->forward || n->slot == GR_NOSLOT)
+		return;
+	if (knows(s, op->a) && knows(s, op->b))
+		gr_add(s, GR_SLOT + n->slot);
+	else
+		gr_del(s, GR_SLOT + n->slot);
 }
 
-/* step - one op; gk: general registers that may still be named in this instruction. What is noted at the last
- * visit stands. */
-static void step(struct gr *gr, uint32_t k, struct gr_set *s, uint32_t *gk)
+/* step - one op. What is noted at the last visit stands. */
+static void step(struct gr *gr, uint32_t k, struct gr_set *s)
 {
 	const struct sem_op *op = &gr->op[k];
 	struct gr_note *n = &gr->note[k];
-	bool ok;
 
-	n->flags &= (uint16_t) ~(GN_COMP | GN_EA | GN_MASKCAN);
-	if (op->op == SEM_STORE) {
-		if (gr->forward && n->slot != GR_NOSLOT) {
-			if (knows(s, *gk, op->a) && knows(s, *gk, op->b))
-				gr_add(s, GR_SLOT + n->slot);
-			else
-				gr_del(s, GR_SLOT + n->slot);
-		}
-	} else if (op->op == SEM_REC) {
+	switch (n->kind) {
+	case GK_NONE:
+		return;
+	case GK_STORE:
+		store(gr, k, s);
+		return;
+	case GK_REC:
 		gr_forget_slots(gr, k, s);
-		if (!(knows(s, *gk, op->a) && knows(s, *gk, op->b)))
+		n->flags &= (uint16_t)~GN_EA;
+		if (!(knows(s, op->a) && knows(s, op->b)))
 			n->flags |= GN_EA;
-	} else if (op->op == SEM_RECVEC) {
+		return;
+	case GK_GROUP:
+		n->flags &= (uint16_t)~GN_MASKCAN;
 		if (gr_mask(op) != SEM_NONE && gr_has(s, gr_mask(op)))
 			n->flags |= GN_MASKCAN;
-	} else if (gr_is_value(op)) {
-		ok = comp(gr, k, s, *gk);
-		if (ok)
+		return;
+	default:
+		n->flags &= (uint16_t)~GN_COMP;
+		if (comp(gr, k, s)) {
 			n->flags |= GN_COMP;
-		if (op->dst >= SEM_NGPR) {
-			if (ok)
+			if (op->dst >= SEM_NGPR)
 				gr_add(s, op->dst);
-			else
-				gr_del(s, op->dst);
-		} else if (!ok) {
-			*gk &= ~(1u << op->dst);
+		} else {
+			gr_del(s, op->dst);
 		}
 	}
 }
@@ -133,70 +144,63 @@ static void run_block(struct gr *gr, uint32_t bi, struct gr_set *s)
 	const struct an_block *b = &gr->g->block[bi];
 	uint8_t flow = gr_flow(gr, bi);
 
-	for (uint32_t i = b->first; i < b->first + b->n; i++) {
-		uint32_t gk = 0xffff;
-
-		for (uint32_t k = gr->in[i].op; k < gr->in[i + 1].op; k++)
-			if (!(gr->note[k].flags & GN_SLOT2))
-				step(gr, k, s, &gk);
+	for (uint32_t i = b->first, k = gr->in[i].op; i < b->first + b->n; i++) {
+		s->w[0] |= GPRS;
+		for (uint32_t end = gr->in [i + 1].op; k < end; k++)
+			step(gr, k, s);
 	}
 	gr->b[bi].ctl_can = gr_has(s, SEM_T0);
-	s->w[0] &= ~TEMPS;
+	s->w[0] = (s->w[0] & ~TEMPS) | GPRS;
 	if (flow == FLOW_CALL || flow == FLOW_ICALL)
 		through_call(gr, bi, s);
 }
 
-static bool flow_to(struct gr *gr, uint32_t to, const struct gr_set *s)
+static void flow_to(struct gr *gr, uint32_t to, const struct gr_set *s)
 {
-	if (to == AN_NONE || !gr_and(&gr->b[to].know, s))
-		return false;
-	gr->b[to].visited = 1;
-	return true;
+	if (to != AN_NONE && gr_and(&gr->b[to].know, s))
+		gr_wait(gr, to);
 }
 
-static bool through_table(struct gr *gr, uint32_t table, const struct gr_set *s)
+static void through_table(struct gr *gr, uint32_t table, const struct gr_set *s)
 {
 	const struct an_table *t = &gr->g->table[table];
 	struct gr_set *all = &gr->meet[gr->class[table]];
-	bool again = false;
 
-	if (!gr_and(all, s))
-		return false;
-	for (uint32_t k = 0; k < t->ntarget; k++)
-		again |= flow_to(gr, t->target[k], all);
-	return again;
+	if (gr_and(all, s))
+		for (uint32_t k = 0; k < t->ntarget; k++)
+			flow_to(gr, t->target[k], all);
+}
+
+/* Control comes in with nothing computed here. */
+static bool open_block(const struct gr *gr, uint32_t i)
+{
+	const struct an_block *b = &gr->g->block[i];
+
+	return (b->flags & (AN_B_ENTRY | AN_B_LANDING)) || !b->npred || gr->b[i].stub == STUB_RESYNC ||
+	       gr->b[i].stub == STUB_ENTRY;
 }
 
 int gr_know(struct gr *gr)
 {
 	const struct an_group *g = gr->g;
-	bool again = true;
 
 	memset(gr->meet, 0xff, g->ntable * sizeof(*gr->meet));
 	for (uint32_t i = 0; i < g->nblock; i++) {
-		const struct an_block *b = &g->block[i];
-
-		memset(&gr->b[i].know, 0xff, sizeof(struct gr_set));
-		if ((b->flags & (AN_B_ENTRY | AN_B_LANDING)) || !b->npred || gr->b[i].stub == STUB_RESYNC ||
-		    gr->b[i].stub == STUB_ENTRY)
+		if (open_block(gr, i))
 			base_state(&gr->b[i].know);
-		gr->b[i].visited = 1;
+		else
+			memset(&gr->b[i].know, 0xff, sizeof(struct gr_set));
+		gr_wait(gr, i);
 	}
-	while (again) {
-		again = false;
-		for (uint32_t i = 0; i < g->nblock; i++) {
-			const struct an_block *b = &g->block[i];
-			struct gr_set s = gr->b[i].know;
+	for (uint32_t i; (i = gr_first(gr)) != AN_NONE;) {
+		const struct an_block *b = &g->block[i];
+		struct gr_set s = gr->b[i].know;
 
-			if (!gr->b[i].visited)
-				continue;
-			gr->b[i].visited = 0;
-			run_block(gr, i, &s);
-			again |= flow_to(gr, b->succ[0], &s);
-			again |= flow_to(gr, b->succ[1], &s);
-			if (b->table != AN_NONE)
-				again |= through_table(gr, b->table, &s);
-		}
+		run_block(gr, i, &s);
+		flow_to(gr, b->succ[0], &s);
+		flow_to(gr, b->succ[1], &s);
+		if (b->table != AN_NONE)
+			through_table(gr, b->table, &s);
 	}
 	for (uint32_t i = 0; i < g->nblock; i++) {
 		uint8_t flow = gr_flow(gr, i);

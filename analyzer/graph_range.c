@@ -261,37 +261,43 @@ struct range {
 	uint32_t wide; /* sums with an index */
 };
 
+/* a sum's operands, or those of a record's address; what is noted at the last visit stands */
+static void note_near(struct range *g, uint32_t k)
+{
+	const struct sem_op *op = &g->gr->op[k];
+	struct gr_note *n = &g->gr->note[k];
+	uint16_t near = near_operands(op, g->r);
+
+	if (op->op == SEM_LEA)
+		n->idx = op->b < 64 && g->r[op->b].zb <= IDX ? GR_IDX(g->r[op->b].zb, op->w) : 0;
+	g->wide += (near != 0) - ((n->flags & (GN_NEARA | GN_NEARB)) != 0);
+	n->flags = (uint16_t)((n->flags & ~(GN_NEARA | GN_NEARB)) | near);
+}
+
 static void run_block(struct range *g, uint32_t bi)
 {
 	struct gr *gr = g->gr;
 	const struct an_block *b = &gr->g->block[bi];
 
 	memcpy(g->r, gr->b[bi].rng, sizeof(gr->b[bi].rng));
-	for (uint32_t i = b->first; i < b->first + b->n; i++)
-		for (uint32_t k = gr->in[i].op; k < gr->in[i + 1].op; k++) {
-			const struct sem_op *op = &gr->op[k];
-			struct gr_note *n = &gr->note[k];
-			uint16_t near;
+	for (uint32_t k = gr->in [b->first].op; k < gr->in[b->first + b->n].op; k++) {
+		const struct sem_op *op = &gr->op[k];
+		struct gr_note *n = &gr->note[k];
 
-			if (n->flags & GN_SLOT2)
-				continue;
-			/* what is noted at the last visit stands */
-			if (op->op == SEM_LEA)
-				n->idx = op->b < 64 && g->r[op->b].zb <= IDX ? GR_IDX(g->r[op->b].zb, op->w)
-									     : 0;
-			near = near_operands(op, g->r);
-			g->wide += (near != 0) - ((n->flags & (GN_NEARA | GN_NEARB)) != 0);
-			n->flags = (uint16_t)((n->flags & ~(GN_NEARA | GN_NEARB)) | near);
-			if (!gr_is_value(op) || op->dst >= 64)
-				continue;
-			g->r[op->dst] = result(op, g->r);
-			n->rng = g->r[op->dst];
+		if (n->range == RK_FIXED) {
+			g->r[op->dst] = n->rng;
+		} else if (n->range != RK_NONE) {
+			if (n->range != RK_VALUE)
+				note_near(g, k);
+			if (n->range != RK_REC && op->dst < 64)
+				g->r[op->dst] = n->rng = result(op, g->r);
 		}
+	}
 }
 
 /* the op that made the flag the jump at the end of block b tests, AN_NONE if it is not in the block; and the
  * general registers written after it */
-static uint32_t flag_op(const struct gr *gr, uint32_t bi, unsigned flag, uint32_t *written)
+static uint32_t find_flag_op(const struct gr *gr, uint32_t bi, unsigned flag, uint16_t *written)
 {
 	const struct an_block *b = &gr->g->block[bi];
 	uint32_t first = gr->in[b->first].op;
@@ -300,14 +306,25 @@ static uint32_t flag_op(const struct gr *gr, uint32_t bi, unsigned flag, uint32_
 	for (uint32_t k = gr->in [b->first + b->n].op; k-- > first;) {
 		const struct sem_op *op = &gr->op[k];
 
-		if ((gr->note[k].flags & GN_SLOT2) || !gr_is_value(op))
+		if (gr->note[k].kind < GK_VALUES)
 			continue;
 		if (op->dst == flag)
 			return k;
 		if (op->dst < SEM_NGPR)
-			*written |= 1u << op->dst;
+			*written |= (uint16_t)(1u << op->dst);
 	}
 	return AN_NONE;
+}
+
+/* the same, found once: of one flag, the jump's */
+static uint32_t flag_op(struct gr *gr, uint32_t bi, unsigned flag, uint32_t *written)
+{
+	struct gr_block *b = &gr->b[bi];
+
+	if (!b->flagop)
+		b->flagop = find_flag_op(gr, bi, flag, &b->flagwritten) + 2; /* AN_NONE: 1 */
+	*written = b->flagwritten;
+	return b->flagop - 2;
 }
 
 /* a and b or a constant are equal: both have what is known of either */
@@ -356,12 +373,10 @@ static void below(struct range *g, const struct sem_op *op, uint32_t written)
 /* what a comparison at the end of block b lets through on the way with the outcome `taken` */
 static void bound(struct range *g, uint32_t bi, bool taken)
 {
-	const struct gr *gr = g->gr;
+	struct gr *gr = g->gr;
 	uint32_t written, k;
 	uint8_t cc;
 
-	if (gr_flow(gr, bi) != FLOW_JCC)
-		return;
 	cc = gr->in[gr->g->block[bi].first + gr->g->block[bi].n - 1].cc;
 	if (cc == (taken ? 4 : 5)) { /* e, ne */
 		k = flag_op(gr, bi, SEM_FR, &written);
@@ -374,14 +389,16 @@ static void bound(struct range *g, uint32_t bi, bool taken)
 	}
 }
 
+typedef uint8_t vec __attribute__((vector_size(16)));
+_Static_assert(SEM_NGPR * sizeof(struct gr_rng) == 2 * sizeof(vec), "two of them hold all registers");
+
 /* registers whose values are small */
 static uint16_t find_small(const struct range *g)
 {
 	uint16_t set = 0;
 
 	for (int r = 0; r < SEM_NGPR; r++)
-		if (least(g->r[r].zb + 1u, g->r[r].sb) <= GR_SMALL + 1)
-			set |= 1u << r;
+		set |= (uint16_t)((g->r[r].zb <= GR_SMALL) | (g->r[r].sb <= GR_SMALL + 1)) << r;
 	return set;
 }
 
@@ -391,51 +408,77 @@ static uint8_t widen(unsigned bits)
 	return bits <= 8 ? 8 : bits <= 16 ? 16 : bits <= 32 ? 32 : bits <= 46 ? 46 : 64;
 }
 
-/* Is all of x within y? Compared eight values at a time: most of what arrives changes nothing. */
-static bool within(const struct gr_rng *x, const struct gr_rng *y)
+/* d = d join s; true if that is more than d was. Eight values at a time: most of what arrives changes nothing. */
+static bool join_all(struct gr_rng *d, const struct gr_rng *s)
 {
-	typedef uint8_t vec __attribute__((vector_size(16)));
-	vec a, b, over = {0};
-	uint64_t any_over[2];
+	vec a, b, more, any_more = {0};
+	uint64_t half[2];
 
-	_Static_assert(SEM_NGPR * sizeof(*x) == 2 * sizeof(vec), "two of them hold all registers");
 	for (int i = 0; i < 2; i++) {
-		memcpy(&a, x + 8 * i, sizeof(a));
-		memcpy(&b, y + 8 * i, sizeof(b));
-		over |= (vec)(a > b);
+		memcpy(&a, d + 8 * i, sizeof(a));
+		memcpy(&b, s + 8 * i, sizeof(b));
+		more = (vec)(b > a);
+		any_more |= more;
+		a = (a & ~more) | (b & more);
+		memcpy(d + 8 * i, &a, sizeof(a));
 	}
-	memcpy(any_over, &over, sizeof(over));
-	return !(any_over[0] | any_over[1]);
+	memcpy(half, &any_more, sizeof(half));
+	return half[0] | half[1];
 }
 
-static bool arrive(struct range *g, uint32_t to, uint32_t lost)
+/* bounds that grew from `was` */
+static void round_up(struct gr_rng *r, const struct gr_rng *was)
 {
+	for (int i = 0; i < SEM_NGPR; i++) {
+		if (r[i].zb > was[i].zb)
+			r[i].zb = widen(r[i].zb);
+		if (r[i].sb > was[i].sb)
+			r[i].sb = widen(r[i].sb);
+	}
+}
+
+static bool arrive(struct range *g, uint32_t to)
+{
+	struct gr_rng was[SEM_NGPR];
 	struct gr_block *b;
-	bool ch = false;
 
 	if (to == AN_NONE)
 		return false;
 	b = &g->gr->b[to];
-	if (b->nrange && !lost && within(g->r, b->rng))
+	if (b->nrange > ROUNDS)
+		memcpy(was, b->rng, sizeof(was));
+	if (!join_all(b->rng, g->r) && b->nrange)
 		return false;
-	for (int r = 0; r < SEM_NGPR; r++) {
-		struct gr_rng x = lost >> r & 1 ? any : g->r[r], n;
+	if (b->nrange > ROUNDS)
+		round_up(b->rng, was);
+	b->nrange += b->nrange < 255;
+	b->visited = 1;
+	return true;
+}
 
-		if (x.zb <= b->rng[r].zb && x.sb <= b->rng[r].sb)
-			continue;
-		n = join(b->rng[r], x);
-		if (b->nrange > ROUNDS)
-			n = (struct gr_rng){n.zb > b->rng[r].zb ? widen(n.zb) : n.zb,
-					    n.sb > b->rng[r].sb ? widen(n.sb) : n.sb};
-		b->rng[r] = n;
-		ch = true;
+static void forget(struct gr_rng *r, uint32_t lost)
+{
+	for (; lost; lost &= lost - 1)
+		r[__builtin_ctz(lost)] = any;
+}
+
+/* what a jump's two outcomes tell */
+static bool leave_jump(struct range *g, uint32_t bi, bool on)
+{
+	struct gr *gr = g->gr;
+	const struct an_block *b = &gr->g->block[bi];
+	struct gr_rng keep[SEM_NGPR];
+	bool ch = false;
+
+	memcpy(keep, g->r, sizeof(keep));
+	for (int taken = 1; taken >= 0; taken--) {
+		bound(g, bi, taken);
+		gr->b[bi].small[taken] = find_small(g);
+		if (on)
+			ch |= arrive(g, b->succ[!taken]);
+		memcpy(g->r, keep, sizeof(keep));
 	}
-	if (!b->nrange || ch) {
-		b->nrange += b->nrange < 255;
-		b->visited = 1;
-		return true;
-	}
-	return false;
+	return ch;
 }
 
 /* what a block's end tells the blocks it leads to (`on`: and tells them); true if one has to be run again */
@@ -444,30 +487,21 @@ static bool leave(struct range *g, uint32_t bi, bool on)
 	struct gr *gr = g->gr;
 	const struct an_block *b = &gr->g->block[bi];
 	uint8_t flow = gr_flow(gr, bi);
-	struct gr_rng keep[SEM_NGPR];
-	uint32_t lost = 0;
-	bool ch = false;
+	bool ch;
 
+	if (flow == FLOW_JCC)
+		return leave_jump(g, bi, on);
+	if (!on)
+		return false;
 	if (flow == FLOW_CALL || flow == FLOW_ICALL)
-		lost = gr->b[bi].clob | GR_CALLER_SAVED;
+		forget(g->r, (gr->b[bi].clob & 0xffff) | GR_CALLER_SAVED);
 	else if (flow == FLOW_SYSCALL)
-		lost = 1u << SEM_RAX | 1u << SEM_RCX | 1u << SEM_R11;
-	memcpy(keep, g->r, sizeof(keep));
-	for (int taken = 1; taken >= 0; taken--) {
-		if (flow == FLOW_JCC)
-			bound(g, bi, taken);
-		if (flow == FLOW_JCC || taken)
-			gr->b[bi].small[taken] = find_small(g);
-		else
-			gr->b[bi].small[0] = gr->b[bi].small[1];
-		if (on)
-			ch |= arrive(g, b->succ[!taken], lost);
-		if (flow == FLOW_JCC)
-			memcpy(g->r, keep, sizeof(keep));
-	}
-	if (on && b->table != AN_NONE)
+		forget(g->r, 1u << SEM_RAX | 1u << SEM_RCX | 1u << SEM_R11);
+	ch = arrive(g, b->succ[0]);
+	ch |= arrive(g, b->succ[1]);
+	if (b->table != AN_NONE)
 		for (uint32_t k = 0; k < gr->g->table[b->table].ntarget; k++)
-			ch |= arrive(g, gr->g->table[b->table].target[k], lost);
+			ch |= arrive(g, gr->g->table[b->table].target[k]);
 	return ch;
 }
 

@@ -192,7 +192,11 @@ struct gr_block {
 	uint8_t stub; /* enum stub */
 	struct gr_rng rng[SEM_NGPR]; /* of the general registers at the start */
 	uint8_t nrange; /* how often that changed */
-	uint16_t small[2]; /* general registers within 2^GR_SMALL on the way out: jump not taken, taken */
+	uint16_t small
+		[2]; /* conditional jump: general registers within 2^GR_SMALL on the way out, not taken, taken */
+	uint16_t flagwritten; /* gr_range: general registers written after */
+	uint32_t
+		flagop; /* the op that made the flag that its end tests, plus 2; 0: not looked for, 1: not in the block */
 	uint8_t visited, live; /* live: reached without a return of calls that do not (sp.c) */
 	uint8_t sp_saw; /* SP_* (sp.h), at sp.c's last visit */
 	/* where control leaves: callee-saved registers that are not as at entry, for all that is known; rsp, if it is
@@ -231,8 +235,6 @@ struct gr {
 	uint32_t written; /* general registers its own ops write */
 	uint32_t lost; /* callee-saved registers not proved restored at some exit */
 	bool broken; /* an unloggable value was needed: a bug, the group is refused */
-	int64_t *freq; /* per block: CUT_ONCE times how often it runs an activation; */
-	uint32_t *backward; /* blocks, what they lead to first, but for what goes back: cut_freq */
 	struct cut *cut; /* cut.c's */
 };
 
@@ -317,9 +319,6 @@ void gr_forget_slots(const struct gr *gr, uint32_t k, struct gr_set *s); /* a re
  * than the last time. */
 int cut_run(struct gr *gr, bool *same);
 void cut_close(struct gr *gr);
-/* cut_freq.c: freq and backward, if they are not there yet; 0, -1 no memory. Both stay with the group */
-#define CUT_ONCE 128 /* weight of what runs once an activation */
-int cut_freq(struct gr *gr);
 
 /* plan.c: all of the above on an opened group; 0 or -1 */
 int plan_solve(struct gr *gr);
