@@ -75,9 +75,10 @@ static int build(struct cut *c)
 	uint32_t nb = c->gr->g->nblock;
 	int r;
 
-	c->freq = cut_freq(c->gr, &c->order);
+	c->freq = c->gr->freq;
+	c->order = c->gr->backward;
 	c->b = scratch_zero(nb * sizeof(*c->b));
-	if (!c->freq || !c->b)
+	if (!c->b)
 		return -1;
 	for (uint32_t i = 0; i < nb; i++) {
 		uint32_t to = c->gr->g->block[i].succ[1];
@@ -133,10 +134,13 @@ int cut_run(struct gr *gr, bool *same)
 
 	*same = false;
 	if (first) {
-		struct scratch_mark mark = scratch_mark();
+		struct scratch_mark mark;
 
 		if (gr->nop > MAX_OPS)
 			return 1;
+		if (cut_freq(gr) < 0)
+			return -1;
+		mark = scratch_mark();
 		gr->cut = scratch_zero(sizeof(*gr->cut));
 		if (!gr->cut)
 			return -1;

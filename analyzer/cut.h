@@ -10,8 +10,6 @@
 /* ---- minimum cut (cut_flow.c) --------------------------------------------------------------- */
 
 #define CUT_INF (1ll << 40)
-#define CUT_ONCE 128 /* weight of what runs once an activation */
-int64_t *cut_freq(const struct gr *gr, uint32_t **order); /* cut_freq.c */
 enum { FLOW_SOURCE, FLOW_SINK }; /* nodes from 2 on are the caller's */
 struct flow_edge {
 	uint32_t to, rev; /* rev: index of the reverse */

@@ -114,69 +114,83 @@ static bool goes_back(const struct freq *f, uint32_t from, uint32_t to)
 /* the block whose runs are all those of b, as far as is known; b itself if it has runs of its own */
 static uint32_t alike(const struct freq *f, uint32_t b, uint32_t from, double p)
 {
-	bool only = f->first[b + 1] - f->first[b] == 1 && p == 1 && f->node[from].ways == 1;
+	const struct freq_node *x = &f->node[b];
+	bool only = x->end - x->first == 1 && !x->back && p == 1 && f->node[from].ways == 1;
 
-	return only && f->node[b].ways == 1 && !(f->gr->g->block[b].flags & AN_B_ENTRY) &&
-			       !goes_back(f, from, b)
-		       ? f->same[from]
-		       : b;
+	return only && x->ways == 1 ? f->same[from] : b;
 }
 
-/* Edges by target: first those ahead, then those that go back, each in the order of the sweeps. */
-static bool edges(struct freq *f)
+static bool is_entry(const struct freq *f, uint32_t b)
 {
-	uint32_t nb = f->gr->g->nblock;
+	return f->gr->g->block[b].flags & AN_B_ENTRY;
+}
 
-	EACH_EDGE(f, from, to, p, {
-		(void)from;
-		(void)p;
-		f->first[to + 1]++;
-	})
-	for (uint32_t b = 0; b < nb; b++) {
-		f->first[b + 1] += f->first[b];
-		f->node[b].end = f->first[b];
-		f->node[b].ways = f->gr->g->block[b].table != AN_NONE ? nsucc(f, b) : 1;
-		f->same[b] = b;
-	}
-	f->edge = scratch((f->first[nb] + 1) * sizeof(*f->edge));
+/* room for the edges of each block; first is left at those ahead, and what comes from outside is there */
+static bool edge_room(struct freq *f)
+{
+	uint32_t nb = f->gr->g->nblock, n = 0;
+
+	for (uint32_t b = 0; b < nb; b++)
+		n += f->node[b].end + is_entry(f, b);
+	f->edge = scratch((n + 1) * sizeof(*f->edge));
 	if (!f->edge)
 		return false;
-	/* sources before targets, but for what goes back */
-	EACH_EDGE(f, from, to, p, {
-		struct freq_node *x = &f->node[to];
+	n = 0;
+	for (uint32_t b = 0; b < nb; b++) {
+		struct freq_node *x = &f->node[b];
+		uint32_t all = x->end + is_entry(f, b);
 
-		f->edge[x->end++] = (struct freq_edge){p, f->same[from]};
-		f->same[to] = alike(f, to, from, p);
-		x->back += goes_back(f, from, to);
-	})
+		x->ways = f->gr->g->block[b].table != AN_NONE ? nsucc(f, b) : 1;
+		x->first = n;
+		x->end = n += all;
+		f->same[b] = b;
+		if (is_entry(f, b))
+			f->edge[x->first + x->back] = (struct freq_edge){1, nb};
+	}
+	f->node[nb].out = 1;
 	return true;
 }
 
-/* one block's runs from those of the blocks before it. The sum of what goes back comes first. */
-static double inflow(const struct freq *f, uint32_t b)
+/* Edges by target, each kind in the order of the sweeps. */
+static bool edges(struct freq *f)
 {
-	const struct freq_node *x = &f->node[b];
-	const struct freq_edge *ahead = f->edge + f->first[b], *end = f->edge + x->end, *back = end - x->back;
-	double r = 0;
+	uint32_t nb = f->gr->g->nblock, *back = f->seen, *ahead = f->fill;
 
-	for (const struct freq_edge *e = back; e < end; e++)
-		r += f->node[e->from].out * e->p;
-	r += x->entry;
-	for (const struct freq_edge *e = ahead; e < back; e++)
-		r += f->node[e->from].out * e->p;
-	return r;
+	EACH_EDGE(f, from, to, p, {
+		(void)p;
+		f->node[to].end++;
+		f->node[to].back += goes_back(f, from, to);
+	})
+	if (!edge_room(f))
+		return false;
+	for (uint32_t b = 0; b < nb; b++) {
+		back[b] = f->node[b].first;
+		ahead[b] = back[b] + f->node[b].back + is_entry(f, b);
+	}
+	/* sources before targets, but for what goes back */
+	EACH_EDGE(f, from, to, p, {
+		uint32_t *at = goes_back(f, from, to) ? back : ahead;
+
+		f->edge[at[to]++] = (struct freq_edge){p, f->same[from]};
+		f->same[to] = alike(f, to, from, p);
+	})
+	return true;
 }
 
 /* sweep - over n blocks. Returns by how much the runs changed, as a part of their sum */
 static double sweep(struct freq *f, const uint32_t *block, uint32_t n, double rest)
 {
 	double change = 0, sum = rest;
+	struct freq_node *node = f->node;
 
 	for (uint32_t i = 0; i < n; i++) {
-		struct freq_node *x = &f->node[block[i]];
-		double r = inflow(f, block[i]);
+		struct freq_node *x = &node[block[i]];
+		const struct freq_edge *end = f->edge + x->end;
+		double r = 0;
 
-		change += x->count * (r > x->runs ? r - x->runs : x->runs - r);
+		for (const struct freq_edge *e = f->edge + x->first; e < end; e++)
+			r += node[e->from].out * e->p;
+		change += x->count * __builtin_fabs(r - x->runs);
 		sum += x->count * r;
 		x->runs = r;
 		x->out = x->ways == 1 ? r : r / x->ways;
@@ -188,7 +202,7 @@ static bool in_loop(const struct freq *f, uint32_t b)
 {
 	bool loop = f->node[b].back;
 
-	for (uint32_t k = f->first[b]; k < f->node[b].end; k++)
+	for (uint32_t k = f->node[b].first; k < f->node[b].end; k++)
 		loop |= f->node[f->edge[k].from].loop;
 	return loop;
 }
@@ -202,7 +216,6 @@ static void sweeps(struct freq *f)
 		uint32_t b = f->order[i];
 
 		f->node[f->same[b]].count++;
-		f->node[b].entry = f->gr->g->block[b].flags & AN_B_ENTRY ? 1 : 0;
 		f->node[b].loop = in_loop(f, b);
 		if (f->same[b] == b)
 			block[n++] = b;
@@ -229,20 +242,23 @@ static bool alloc(struct freq *f)
 	f->taken = scratch(n * sizeof(*f->taken));
 	f->node = scratch_zero(n * sizeof(*f->node));
 	f->same = scratch(n * sizeof(*f->same));
-	f->first = scratch_zero((n + 1) * sizeof(*f->first));
-	return f->rank && f->seen && f->dead && f->stack && f->taken && f->node && f->same && f->first;
+	f->fill = scratch(n * sizeof(*f->fill));
+	return f->rank && f->seen && f->dead && f->stack && f->taken && f->node && f->same && f->fill;
 }
 
-/* cut_freq - CUT_ONCE times the runs of each block, in scratch memory; NULL when out of it. *order: the blocks, what
- * a block leads to before it, but for what goes back */
-int64_t *cut_freq(const struct gr *gr, uint32_t **order_)
+int cut_freq(struct gr *gr)
 {
 	uint32_t nb = gr->g->nblock;
-	int64_t *w = scratch((nb + 1) * sizeof(*w));
-	struct freq f = {.gr = gr, .order = scratch((nb + 1) * sizeof(*f.order))};
-	struct scratch_mark mark = scratch_mark();
-	bool ok = w && f.order && alloc(&f);
+	struct freq f = {.gr = gr};
+	struct scratch_mark mark;
+	bool ok;
 
+	if (gr->freq)
+		return 0;
+	gr->freq = scratch((nb + 1) * sizeof(*gr->freq));
+	gr->backward = f.order = scratch((nb + 1) * sizeof(*f.order));
+	mark = scratch_mark();
+	ok = gr->freq && f.order && alloc(&f);
 	if (ok) {
 		order(&f);
 		for (uint32_t b = 0; b < nb; b++)
@@ -254,11 +270,11 @@ int64_t *cut_freq(const struct gr *gr, uint32_t **order_)
 		sweeps(&f);
 		for (uint32_t b = 0; b < nb; b++) {
 			double r = f.node[f.same[b]].runs, most = r > MOST ? MOST : r;
+			int64_t w = (int64_t)(most * CUT_ONCE);
 
-			w[b] = (int64_t)(most * CUT_ONCE) < LEAST ? LEAST : (int64_t)(most * CUT_ONCE);
+			gr->freq[b] = w < LEAST ? LEAST : w;
 		}
 	}
 	scratch_release(mark);
-	*order_ = f.order;
-	return ok ? w : NULL;
+	return ok ? 0 : -1;
 }

@@ -11,7 +11,7 @@ struct freq {
 	const struct gr *gr;
 	uint32_t *order, n; /* postorder */
 	uint32_t *rank; /* position in it: control goes down, except where it goes back */
-	uint32_t *seen;
+	uint32_t *seen, *fill; /* for one pass, per block */
 	uint8_t *dead; /* leads only to where control ends */
 	struct {
 		uint32_t b, k;
@@ -19,17 +19,17 @@ struct freq {
 	double *taken; /* per block that ends in a branch: how likely it is taken */
 	struct freq_node {
 		double runs, out; /* per activation; what each way out of it gets, before its probability */
-		double entry, count; /* runs that come from outside; blocks that run as often */
+		double count; /* blocks that run as often */
 		uint32_t ways; /* among how many equal edges its runs are divided */
-		uint32_t end, back; /* its edges: up to edge[end], the last `back` of them go back */
+		uint32_t first, end; /* its edges: those that go back, what comes from outside, those ahead */
+		uint32_t back; /* how many go back */
 		bool loop; /* in a loop or behind one */
-	} * node;
+	} * node; /* the one behind the blocks' is outside */
 	uint32_t *same; /* per block: the one whose runs are its own */
 	struct freq_edge {
 		double p;
 		uint32_t from;
-	} * edge; /* by target: from edge[first[b]] on */
-	uint32_t *first;
+	} * edge;
 };
 
 /* cut_prob.c: order, rank and dead are there */

@@ -305,42 +305,54 @@ static void ops(struct net *n)
 
 /* ---- blocks ---- */
 
-/* the variables of a set, in order; X: statement on `var` */
-#define EACH_VAR(s, var, ...)                                                                                \
-	for (unsigned w_ = 0; w_ < GR_WORDS; w_++)                                                           \
-		for (uint64_t m_ = variables(s, w_); m_; m_ &= m_ - 1) {                                     \
-			unsigned var = w_ * 64 + (unsigned)__builtin_ctzll(m_);                              \
-                                                                                                             \
-			__VA_ARGS__                                                                          \
-		}
-
 static uint64_t variables(const struct gr_set *s, unsigned word)
 {
 	_Static_assert(GR_X2 / 64 == 5 && GR_SLOT == GR_X2 + 32, "bytes of registers are bits of word 5");
 	return s->w[word] & ~(word == 5 ? 0xffffffffull << (GR_X2 & 63) : 0);
 }
 
-static uint32_t count(const struct gr_set *s)
+/* the variables of a set whose words `words` are not empty, in order */
+#define EACH_VAR(s, words, var, ...)                                                                         \
+	for (unsigned ws_ = words, w_; ws_; ws_ &= ws_ - 1)                                                  \
+		for (uint64_t m_ = variables(s, w_ = (unsigned)__builtin_ctz(ws_)); m_; m_ &= m_ - 1) {      \
+			unsigned var = w_ * 64 + (unsigned)__builtin_ctzll(m_);                              \
+                                                                                                             \
+			__VA_ARGS__                                                                          \
+		}
+
+static uint32_t count(const struct gr_set *s, uint16_t *words)
 {
 	uint32_t n = 0;
 
-	for (unsigned i = 0; i < GR_WORDS; i++)
-		n += (uint32_t)__builtin_popcountll(variables(s, i));
+	*words = 0;
+	for (unsigned i = 0; i < GR_WORDS; i++) {
+		uint64_t m = variables(s, i);
+
+		*words |= (uint16_t)((m != 0) << i);
+		for (; m; m &= m - 1)
+			n++;
+	}
 	return n;
 }
 
 /* the ways of the variables in a set, from way[first] on, but for the registers in `not` */
-static void join_all(struct net *n, const struct gr_set *s, uint32_t first, uint16_t not )
+static void join_all(struct net *n, const struct gr_set *s, uint16_t words, uint32_t first, uint16_t not )
 {
 	struct way *w = n->c->way + first;
 
-	EACH_VAR(s, var, {
+	EACH_VAR(s, words, var, {
 		if (w->to == NOWHERE)
 			*w = (struct way){.to = new_node(n)};
 		if (w->to != NO_USE && !(var < SEM_NGPR && not >> var & 1))
 			join(n, var, *w);
 		w++;
 	})
+}
+
+/* what block `to` wants at its start */
+static void join_block(struct net *n, uint32_t to, uint16_t not )
+{
+	join_all(n, &n->c->want[to], n->c->b[to].words, n->c->b[to].first, not );
 }
 
 /* the ways of a class of jump tables: what all targets want. Leaves them in at[] */
@@ -356,11 +368,11 @@ static void first_jump(struct net *n, uint32_t class)
 		if (n->seen[to] == class + 1)
 			continue;
 		n->seen[to] = class + 1;
-		join_all(n, &n->c->want[to], n->c->b[to].first, 0);
+		join_block(n, to, 0);
 	}
 	if (n->c->class[class].jumps == 1)
 		return;
-	EACH_VAR(&gr->meet[class], var, {
+	EACH_VAR(&gr->meet[class], n->c->class[class].words, var, {
 		if (gr_has(&n->has, var)) {
 			land(n, &n->at[var]);
 			*w = n->at[var];
@@ -378,7 +390,7 @@ static void jump(struct net *n)
 	struct cut_class *k = &n->c->class[class];
 
 	if (k->done)
-		join_all(n, &gr->meet[class], k->first, 0);
+		join_all(n, &gr->meet[class], k->words, k->first, 0);
 	else
 		first_jump(n, class);
 	k->done = true;
@@ -406,9 +418,9 @@ static void at_end(struct net *n)
 		control(n, 1);
 	}
 	if (b->succ[1] != AN_NONE && c->b[n->bi].clob != 0xffff)
-		join_all(n, &c->want[b->succ[1]], c->b[b->succ[1]].first, c->b[n->bi].clob);
+		join_block(n, b->succ[1], c->b[n->bi].clob);
 	if (b->succ[0] != AN_NONE && b->succ[0] != b->succ[1])
-		join_all(n, &c->want[b->succ[0]], c->b[b->succ[0]].first, 0);
+		join_block(n, b->succ[0], 0);
 	for (uint32_t r = cut_callee(gr, n->bi); r; r &= r - 1)
 		join(n, (unsigned)__builtin_ctz(r), sink);
 }
@@ -455,7 +467,7 @@ static void at_start(struct net *n)
 	struct cut *c = n->c;
 	struct way *in = c->way + c->b[n->bi].first;
 
-	EACH_VAR(&c->want[n->bi], var, {
+	EACH_VAR(&c->want[n->bi], c->b[n->bi].words, var, {
 		struct way w;
 		struct cut_entry e;
 		int64_t outside = 0;
@@ -528,7 +540,7 @@ static uint32_t number(struct cut *c, uint32_t *nentry)
 
 	*nentry = 0;
 	for (uint32_t i = 0; i < g->nblock; i++) {
-		uint32_t vars = count(&c->want[i]);
+		uint32_t vars = count(&c->want[i], &c->b[i].words);
 
 		c->b[i].first = n;
 		find_from(c, i);
@@ -539,7 +551,7 @@ static uint32_t number(struct cut *c, uint32_t *nentry)
 	}
 	for (uint32_t i = 0; i < g->ntable; i++) {
 		c->class[i].first = n;
-		n += c->class[i].jumps > 1 ? count(&c->gr->meet[i]) : 0;
+		n += c->class[i].jumps > 1 ? count(&c->gr->meet[i], &c->class[i].words) : 0;
 	}
 	return n;
 }

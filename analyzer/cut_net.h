@@ -22,6 +22,7 @@ struct cut_block {
 	uint32_t first; /* of way[]: where the variables wanted at its start go, in the order of their bits */
 	uint16_t ret; /* general registers that calls before it make unknown, to be logged in their stub */
 	uint16_t clob; /* cut_clobber */
+	uint16_t words; /* of the set of those variables: which are not empty */
 	uint8_t from; /* enum from */
 	bool several; /* more than one way leads to it */
 };
@@ -49,6 +50,7 @@ struct cut {
 	struct way *way; /* of variables at the starts of blocks, and on the way to classes of jump tables */
 	struct cut_class {
 		uint32_t first, jumps; /* of way[]; blocks that jump */
+		uint16_t words;
 		bool done;
 	} * class;
 	struct cut_entry {

@@ -144,9 +144,7 @@ static void back(struct cut *c, uint32_t bi, struct gr_set *n)
 	uint32_t first = gr->in[b->first].op;
 
 	for (uint32_t k = gr->in [b->first + b->n].op; k-- > first;)
-		if (gr->note[k].flags & GN_SLOT2)
-			c->nw[k] = 0;
-		else if (gr_is_value(&gr->op[k]))
+		if (gr_is_value(&gr->op[k]))
 			c->nw[k] = value(gr, k, n);
 		else
 			c->nw[k] = other(gr, k, n);

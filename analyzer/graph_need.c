@@ -124,25 +124,22 @@ static void out_needs(struct gr *gr, uint32_t bi, struct gr_set *n)
 	always(gr, n);
 }
 
-static void use(struct gr *gr, struct gr_set *n, unsigned reg, unsigned w)
+static void use(struct gr_set *n, unsigned reg, unsigned w)
 {
-	(void)gr;
 	if (reg < SEM_NGPR)
 		gr_add_gpr(n, reg, w);
 	else if (reg < SEM_NREGS)
 		gr_add(n, reg);
 }
 
-static void back_value(struct gr *gr, uint32_t i, uint32_t k, struct gr_set *n)
+/* op k, of instruction i, gives what is needed of its result, nw bytes */
+static void back_value(struct gr *gr, uint32_t i, uint32_t k, struct gr_set *n, unsigned nw)
 {
 	const struct sem_op *op = &gr->op[k];
 	struct gr_note *note = &gr->note[k];
-	unsigned nw = op->dst < SEM_NGPR ? gr_gpr(n, op->dst) : gr_has(n, op->dst) ? 8 : 0;
 	struct sem_use u[4];
 	int nu;
 
-	if (!nw)
-		return;
 	if (op->dst < SEM_NGPR)
 		gr_del_gpr(n, op->dst);
 	else
@@ -161,67 +158,78 @@ static void back_value(struct gr *gr, uint32_t i, uint32_t k, struct gr_set *n)
 		gr_add(n, GR_SLOT + note->slot);
 	nu = gr_op_uses(gr, k, nw, u);
 	for (int j = 0; j < nu; j++)
-		use(gr, n, u[j].reg, u[j].w);
+		use(n, u[j].reg, u[j].w);
 }
 
-static void back_op(struct gr *gr, uint32_t i, uint32_t k, struct gr_set *n, uint32_t rec)
+/* is the address of record k, of instruction i, in the log? */
+static bool address_logged(const struct gr *gr, uint32_t i, uint32_t k)
+{
+	uint32_t rec = 0;
+
+	if ((gr->note[k].flags & GN_EA) || !gr->in[i].ea)
+		return gr->note[k].flags & GN_EA;
+	for (uint32_t j = gr->in[i].op; j < k; j++)
+		rec += gr->op[j].op == SEM_REC;
+	return rec < 8 && (gr->in[i].ea >> rec & 1);
+}
+
+static void back_store(struct gr *gr, uint32_t k, struct gr_set *n)
 {
 	const struct sem_op *op = &gr->op[k];
 	struct gr_note *note = &gr->note[k];
-	const struct sem_vec *v;
 
-	if (op->op == SEM_STORE) {
-		if (note->slot == GR_NOSLOT || !gr_has(n, GR_SLOT + note->slot))
-			return;
-		gr_del(n, GR_SLOT + note->slot);
-		note->flags |= GN_EMIT;
-		use(gr, n, op->a, 8);
-		use(gr, n, op->b, op->w);
-	} else if (op->op == SEM_REC) {
-		if ((note->flags & GN_EA) || (gr->in[i].ea && rec < 8 && (gr->in[i].ea >> rec & 1)))
-			return;
-		use(gr, n, op->a, 8);
-		use(gr, n, op->b, 8);
-	} else if (gr_has_slot2(op)) {
-		v = (const struct sem_vec *)&gr->op[k + 1];
-		use(gr, n, op->a, 8);
-		use(gr, n, op->b, 8);
-		if (op->op != SEM_RECVEC) {
-			use(gr, n, v->count, 8);
-			use(gr, n, v->df, 8);
-		} else if (note->flags & GN_MASK) {
-			use(gr, n, gr_mask(op), 8);
-		}
-	} else if (gr_is_value(op)) {
-		back_value(gr, i, k, n);
+	if (note->slot == GR_NOSLOT || !gr_has(n, GR_SLOT + note->slot))
+		return;
+	gr_del(n, GR_SLOT + note->slot);
+	note->flags |= GN_EMIT;
+	use(n, op->a, 8);
+	use(n, op->b, op->w);
+}
+
+static void back_records(const struct gr *gr, uint32_t k, struct gr_set *n)
+{
+	const struct sem_op *op = &gr->op[k];
+	const struct sem_vec *v = (const struct sem_vec *)(op + 1);
+
+	use(n, op->a, 8);
+	use(n, op->b, 8);
+	if (op->op != SEM_RECVEC) {
+		use(n, v->count, 8);
+		use(n, v->df, 8);
+	} else if (gr->note[k].flags & GN_MASK) {
+		use(n, gr_mask(op), 8);
 	}
 }
 
-/* number of SEM_REC ops of instruction i */
-static uint32_t nrecs(const struct gr *gr, uint32_t i)
-{
-	uint32_t n = 0;
-
-	for (uint32_t k = gr->in[i].op; k < gr->in[i + 1].op; k++)
-		n += !(gr->note[k].flags & GN_SLOT2) && gr->op[k].op == SEM_REC;
-	return n;
-}
-
 /* needs from the block's end to its start. What is emitted and logged is marked on the way: the last visit's
- * marks stand, as the needs at the end only grow. */
+ * marks stand, as the needs at the end only grow. (A second slot is no op by its code.) */
 static void back_block(struct gr *gr, uint32_t bi, struct gr_set *n)
 {
 	const struct an_block *b = &gr->g->block[bi];
+	uint32_t first = gr->in[b->first].op, i = b->first + b->n;
 
-	for (uint32_t i = b->first + b->n; i-- > b->first;) {
-		uint32_t rec = gr->in[i].ea ? nrecs(gr, i) : 0;
+	for (uint32_t k = gr->in[i].op; k-- > first;) {
+		const struct sem_op *op = &gr->op[k];
 
-		for (uint32_t k = gr->in [i + 1].op; k-- > gr->in[i].op;) {
+		if (gr->note[k].flags & (GN_EMIT | GN_LOG))
 			gr->note[k].flags &= (uint16_t) ~(GN_EMIT | GN_LOG);
-			if (gr->note[k].flags & GN_SLOT2)
+		if (gr_is_value(op)) {
+			if (!gr_has(n, op->dst))
 				continue;
-			rec -= gr->op[k].op == SEM_REC;
-			back_op(gr, i, k, n, rec);
+			while (k < gr->in[i].op)
+				i--;
+			back_value(gr, i, k, n, op->dst < SEM_NGPR ? gr_gpr(n, op->dst) : 8);
+		} else if (op->op == SEM_STORE) {
+			back_store(gr, k, n);
+		} else if (op->op == SEM_REC) {
+			while (k < gr->in[i].op)
+				i--;
+			if (!address_logged(gr, i, k)) {
+				use(n, op->a, 8);
+				use(n, op->b, 8);
+			}
+		} else if (gr_has_slot2(op)) {
+			back_records(gr, k, n);
 		}
 	}
 }
@@ -286,7 +294,9 @@ int gr_need(struct gr *gr)
 	}
 	while (again) {
 		again = false;
-		for (uint32_t i = g->nblock; i-- > 0;) {
+		for (uint32_t k = 0; k < g->nblock; k++) {
+			uint32_t i = gr->backward ? gr->backward[k] : g->nblock - 1 - k;
+
 			if (!gr->b[i].visited)
 				continue;
 			gr->b[i].visited = 0;

@@ -235,6 +235,8 @@ struct gr {
 	uint32_t written; /* general registers its own ops write */
 	uint32_t lost; /* callee-saved registers not proved restored at some exit */
 	bool broken; /* an unloggable value was needed: a bug, the group is refused */
+	int64_t *freq; /* per block: CUT_ONCE times how often it runs an activation; */
+	uint32_t *backward; /* blocks, what they lead to first, but for what goes back: cut_freq */
 	struct cut *cut; /* cut.c's */
 };
 
@@ -319,6 +321,9 @@ void gr_forget_slots(const struct gr *gr, uint32_t k, struct gr_set *s); /* a re
  * than the last time. */
 int cut_run(struct gr *gr, bool *same);
 void cut_close(struct gr *gr);
+/* cut_freq.c: freq and backward, if they are not there yet; 0, -1 no memory. Both stay with the group */
+#define CUT_ONCE 128 /* weight of what runs once an activation */
+int cut_freq(struct gr *gr);
 
 /* plan.c: all of the above on an opened group; 0 or -1 */
 int plan_solve(struct gr *gr);

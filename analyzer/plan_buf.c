@@ -53,9 +53,12 @@ static bool by_ptwrite(const struct pe *e, uint32_t insn)
 {
 	uint32_t budget = MAP_BUDGET(e->gr->mapflags), b = e->gr->g->insn[insn].block;
 
-	if (!e->freq || budget == MAP_BUDGET_ALL)
-		return e->freq;
-	return LOOP_RUNS * e->gr->g->block[b].depth <= budget && e->freq[b] <= (int64_t)CUT_ONCE << budget;
+	if (!(e->gr->mapflags & MAP_F_PTW))
+		return false;
+	if (budget == MAP_BUDGET_ALL)
+		return true;
+	return LOOP_RUNS * e->gr->g->block[b].depth <= budget && e->gr->freq[b] <= (int64_t)CUT_ONCE
+											   << budget;
 }
 
 void pe_log_reg(struct pe *e, uint32_t insn, uint8_t when, unsigned reg, unsigned w, bool sx, unsigned dst,

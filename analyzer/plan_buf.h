@@ -20,7 +20,6 @@ struct pe {
 	uint32_t capop, caplog, nfix, capfix;
 	struct pe_fix *fix;
 	bool nomem;
-	int64_t *freq; /* MAP_F_PTW: runs of each block, in units of CUT_ONCE */
 };
 
 struct sem_op *pe_op(struct pe *e, uint8_t code, unsigned w, unsigned dst, unsigned a, unsigned b,

@@ -137,7 +137,7 @@ static void block(struct pe *e, uint32_t bi)
 struct plan *pe_run(struct gr *gr)
 {
 	struct pe e = {.gr = gr};
-	uint32_t n = gr->g->nblock, *order;
+	uint32_t n = gr->g->nblock;
 
 	e.p = calloc(1, sizeof(*e.p));
 	if (!e.p)
@@ -148,7 +148,7 @@ struct plan *pe_run(struct gr *gr)
 	e.p->insnops = malloc(gr->g->ninsn + 1);
 	if (!e.p->blockop || !e.p->entryop || !e.p->retop || !e.p->insnops)
 		goto fail;
-	if ((gr->mapflags & MAP_F_PTW) && !(e.freq = cut_freq(gr, &order)))
+	if ((gr->mapflags & MAP_F_PTW) && cut_freq(gr) < 0)
 		goto fail;
 	for (uint32_t i = 0; i < n; i++)
 		block(&e, i);

@@ -15,6 +15,7 @@
 #include "plan_order.h"
 
 #define MAX_ROUNDS 12
+#define KEEP_MOST (32u << 20) /* bytes of graphs that wait for another turn, a thread */
 
 struct scc {
 	struct module *m;
@@ -26,6 +27,9 @@ struct scc {
 		uint32_t g, edge;
 	} * walk;
 	uint32_t *changed, *planned; /* per group: when its summary last changed, was last computed */
+	uint32_t *reshaped; /* and when that changed in it on which the graphs of callers rest */
+	uint32_t *turn; /* per group of a cycle: its last turn in a round */
+	struct gr **kept; /* and its graph, if that waits for another turn */
 	uint32_t *level, *comp; /* of components: height above the leaves; first index in order */
 	uint32_t ncomp, *batch; /* components of the level being done */
 	bool nomem;
@@ -48,11 +52,15 @@ static int scc_alloc(struct scc *s, struct module *m)
 	s->walk = calloc(n, sizeof(*s->walk));
 	s->changed = calloc(n, 4);
 	s->planned = calloc(n, 4);
+	s->reshaped = calloc(n, 4);
+	s->turn = calloc(n, 4);
+	s->kept = calloc(n, sizeof(*s->kept));
 	s->level = calloc(n, 4);
 	s->comp = calloc(n + 1, 4);
 	s->batch = calloc(n, 4);
 	return s->num && s->low && s->stack && s->order && s->last && s->on && s->walk && s->changed &&
-			       s->planned && s->level && s->comp && s->batch
+			       s->planned && s->reshaped && s->turn && s->kept && s->level && s->comp &&
+			       s->batch
 		       ? 0
 		       : -1;
 }
@@ -68,6 +76,9 @@ static void scc_free(struct scc *s)
 	free(s->walk);
 	free(s->changed);
 	free(s->planned);
+	free(s->reshaped);
+	free(s->turn);
+	free(s->kept);
 	free(s->level);
 	free(s->comp);
 	free(s->batch);
@@ -185,50 +196,92 @@ static bool sum_up(struct gr *gr, struct an_summary *sum)
 	return memcmp(&was, sum, sizeof(was)) != 0;
 }
 
-/* The group calls itself, and needs more than it knew: the graph stands, but for what calls ask for. */
-static bool solve_again(struct gr *gr, const struct an_summary *was)
+/* what a caller's graph rests on; what a summary says besides is only what calls ask for */
+static bool same_shape(const struct an_summary *x, const struct an_summary *y)
 {
-	const struct an_summary *sum = gr->g->sum;
+	return x->maywrite == y->maywrite && x->lifo == y->lifo;
+}
 
-	if (!gr->cut || was->maywrite != sum->maywrite || was->lifo != sum->lifo)
-		return false;
+/* the graph stands, but for what calls ask for: as it was before it was solved */
+static void reset_graph(struct gr *gr)
+{
 	cut_close(gr);
+	gr->round1 = true;
 	for (uint32_t i = 0; i < gr->g->nblock; i++)
 		gr->b[i].deref = gr->b[i].derefwide = 0;
 	gr_deref(gr);
-	return true;
 }
 
-/* last: the summaries of all others that it calls may stand, so the plan is made as well. *changed: the summary;
- * *settled: not any more by what it says of calls of itself */
-static int plan_one(struct scc *s, struct an_group *g, bool last, bool *changed, bool *settled)
+/* one turn of a group */
+struct turn {
+	bool last; /* the summaries of all others that it calls may stand, so the plan is made as well */
+	bool again; /* another one may come: keep the graph, */
+	size_t *room; /* if there is room */
+	uint32_t since; /* its last turn before, 0: none */
+	/* found: the summary has changed; it is not to be computed again by what it says of calls of itself */
+	bool changed, settled;
+};
+
+/* In a cycle graphs are kept where they are in scratch memory, under what comes after, until the cycle is done */
+static struct gr *open_graph(struct scc *s, const struct an_group *g, uint32_t since, int *bad)
+{
+	struct gr *gr = s->kept[g->id];
+
+	for (uint32_t k = 0; gr && k < g->ncallee; k++)
+		if (s->reshaped[g->callee[k].group] > since)
+			gr = NULL;
+	s->kept[g->id] = gr;
+	if (gr)
+		reset_graph(gr);
+	else if ((gr = gr_open(s->m, g, s->mapflags, bad)))
+		gr->round1 = true;
+	return gr;
+}
+
+static void close_graph(struct scc *s, struct gr *gr, const struct turn *t)
+{
+	size_t n = gr->nop * (sizeof(*gr->op) + sizeof(*gr->note)) + gr->g->ninsn * sizeof(*gr->in) +
+		   gr->g->nblock * sizeof(*gr->b);
+	bool keep = t->again && gr->cut && n <= *t->room;
+
+	if (keep) {
+		s->kept[gr->g->id] = gr;
+		*t->room -= n;
+	}
+	if (s->kept[gr->g->id])
+		cut_close(gr);
+	else
+		gr_close(gr);
+}
+
+static int plan_one(struct scc *s, struct an_group *g, struct turn *t)
 {
 	bool itself = order_itself(g);
-	struct an_summary was;
+	struct an_summary was, before;
 	struct gr *gr;
-	int bad;
+	int bad, r = 0;
 
 	forget(s, g);
-	gr = gr_open(s->m, g, s->mapflags, &bad);
+	gr = open_graph(s, g, t->since, &bad);
 	if (!gr)
 		return bad ? 1 : -1;
-	gr->round1 = true;
-	*changed = false;
+	before = *g->sum;
 	for (int i = 0; i < MAX_ROUNDS; i++) {
 		was = *g->sum;
 		if (plan_solve(gr) < 0) {
-			gr_close(gr);
-			return 1;
-		}
-		*settled = !sum_up(gr, g->sum) || !itself;
-		*changed |= memcmp(&was, g->sum, sizeof(was)) != 0;
-		if (*settled || !solve_again(gr, &was))
+			r = 1;
 			break;
+		}
+		t->settled = !sum_up(gr, g->sum) || !itself;
+		if (t->settled || !gr->cut || !same_shape(&was, g->sum))
+			break;
+		reset_graph(gr);
 	}
-	if (last && s->plan && *settled)
+	t->changed = memcmp(&before, g->sum, sizeof(before)) != 0;
+	if (!r && t->last && s->plan && t->settled)
 		s->plan[g->id] = plan_now(gr);
-	gr_close(gr);
-	return 0;
+	close_graph(s, gr, t);
+	return r;
 }
 
 /* did not settle: claim nothing */
@@ -253,39 +306,66 @@ static bool stale(const struct scc *s, const struct an_group *g)
 	return false;
 }
 
-static int rounds(struct scc *s, const struct order_turn *t, uint32_t n)
+/* may the group have another turn, as some callee's summary is computed after its own, in turn k? */
+static bool comes_again(const struct scc *s, const struct an_group *g, uint32_t k)
+{
+	for (uint32_t i = 0; i < g->ncallee; i++) {
+		uint32_t c = g->callee[i].group;
+
+		if (c != g->id && s->low[c] == s->low[g->id] && s->turn[c] > k)
+			return true;
+	}
+	return false;
+}
+
+static int one_turn(struct scc *s, struct an_group *g, struct turn *t, uint32_t now)
+{
+	struct an_summary was = *g->sum;
+	int r;
+
+	t->since = s->planned[g->id];
+	s->planned[g->id] = now;
+	r = plan_one(s, g, t);
+	if (r > 0)
+		g->reason = MAP_R_UNRELOCATABLE;
+	if (t->changed)
+		s->changed[g->id] = now;
+	if (!same_shape(&was, g->sum))
+		s->reshaped[g->id] = now;
+	s->planned[g->id] -= !t->settled; /* stale by its own change */
+	return r < 0 ? -1 : 0;
+}
+
+static int rounds(struct scc *s, const struct order_turn *o, uint32_t n)
 {
 	uint32_t now = 0; /* stamps are compared within a component only: the rest stands */
+	size_t room = KEEP_MOST;
 	bool again = true;
 
+	for (uint32_t k = 0; k < n; k++)
+		s->turn[o[k].group] = k;
 	for (int round = 0; again && round < MAX_ROUNDS; round++) {
 		again = false;
 		for (uint32_t k = 0; k < n; k++) {
-			struct an_group *ag = &s->m->group[t[k].group];
-			bool changed = false, settled = true;
-			int r;
+			struct an_group *ag = &s->m->group[o[k].group];
+			struct turn t = {.last = round || !o[k].early, .room = &room, .settled = true};
 
 			if (ag->reason != MAP_OK || !stale(s, ag))
 				continue;
-			s->planned[ag->id] = ++now;
-			r = plan_one(s, ag, round || !t[k].early, &changed, &settled);
-			if (r < 0)
+			t.again = !round && comes_again(s, ag, k);
+			if (one_turn(s, ag, &t, ++now) < 0)
 				return -1;
-			if (r > 0)
-				ag->reason = MAP_R_UNRELOCATABLE;
-			if (changed)
-				s->changed[ag->id] = now;
-			s->planned[ag->id] -= !settled; /* stale by its own change */
 			again = true;
 		}
 	}
 	for (uint32_t k = 0; again && k < n; k++)
-		worst(s, s->m->group + t[k].group);
+		worst(s, s->m->group + o[k].group);
 	return 0;
 }
 
 static int component(struct scc *s, const uint32_t *g, uint32_t n)
 {
+	struct scratch_mark mark = scratch_mark();
 	struct order_turn *t;
 	uint32_t nturn;
 	int r;
@@ -298,6 +378,7 @@ static int component(struct scc *s, const uint32_t *g, uint32_t n)
 		order_seed(s->m, g, n);
 		r = rounds(s, t, nturn);
 	}
+	scratch_release(mark); /* the graphs kept */
 	free(t);
 	return r;
 }

@@ -431,7 +431,7 @@ bool rt_sig_fault(int sig);
 bool rt_sig_always(int sig, uint64_t handler);
 void rt_sig_full(void);
 struct rt_ksig
-rt_sig_mine(const struct rt_ksig *like); /* what the kernel gets in place of the program's action */
+rt_sig_mine(int sig, const struct rt_ksig *like); /* what the kernel gets in place of the program's action */
 
 /* rt_halt.c */
 void rt_halt_others(const struct rt_tcb *t);

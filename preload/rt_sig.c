@@ -142,12 +142,12 @@ static bool can_return(const struct rt_ksig *act)
 	return (act->flags & SA_RESTORER) && rt_mod_traced(act->restorer);
 }
 
-/* SA_RESETHAND: the kernel has reset it; some stay ours */
+/* SA_RESETHAND: the kernel has reset it, but for those that stay ours (rt_sig_mine()) */
 static void reset(struct rt_sigview *v, int sig)
 {
 	v->act.handler = 0;
 	if (rt_sig_always(sig, 0)) {
-		struct rt_ksig k = rt_sig_mine(&v->act);
+		struct rt_ksig k = rt_sig_mine(sig, &v->act);
 
 		rt_ksig(sig, &k, NULL);
 	}

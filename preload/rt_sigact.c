@@ -11,6 +11,7 @@
 #define SIGSYS 31
 #define SA_SIGINFO 4u
 #define SA_RESTART 0x10000000u
+#define SA_RESETHAND 0x80000000u
 #define SA_RESTORER 0x04000000u
 
 bool rt_sig_fault(int sig)
@@ -42,13 +43,17 @@ long rt_ksig(int sig, const struct rt_ksig *act, struct rt_ksig *old)
 	return rt_sc(__NR_rt_sigaction, sig, act, old, 8);
 }
 
-struct rt_ksig rt_sig_mine(const struct rt_ksig *like)
+/* What is ours always is never reset by the kernel: between a delivery and its handler's first instruction other threads,
+ * and we, would be without (rt_sig.c does it in the view) */
+struct rt_ksig rt_sig_mine(int sig, const struct rt_ksig *like)
 {
 	struct rt_ksig k = *like;
 
 	k.handler = (uint64_t)rt_sig_entry;
 	k.mask = ~0ull;
 	k.flags |= SA_SIGINFO; /* without it the kernel does not fill in the siginfo we look at */
+	if (rt_sig_always(sig, 0))
+		k.flags &= ~(uint64_t)SA_RESETHAND;
 	if (like->handler <= 1) {
 		k.flags = SA_SIGINFO | SA_RESTORER | SA_RESTART;
 		k.restorer = (uint64_t)rt_restorer;
@@ -70,7 +75,7 @@ int rt_sig_init(void)
 		v->ours = k.handler > 1 || rt_sig_always(i, k.handler);
 		if (!v->ours)
 			continue;
-		k = rt_sig_mine(&k);
+		k = rt_sig_mine(i, &k);
 		rt_ksig(i, &k, NULL);
 	}
 	return 0;
@@ -119,7 +124,7 @@ static void shown(const struct rt_sigview *v, struct rt_ksig *k)
 static long replace(struct rt_sigview *v, int sig, const struct rt_ksig *want, struct rt_ksig *prev)
 {
 	bool ours = want->handler > 1 || rt_sig_always(sig, want->handler);
-	struct rt_ksig k = ours ? rt_sig_mine(want) : *want, cur;
+	struct rt_ksig k = ours ? rt_sig_mine(sig, want) : *want, cur;
 	struct rt_sigview was = *v;
 	long r;
 
@@ -138,7 +143,7 @@ static long replace(struct rt_sigview *v, int sig, const struct rt_ksig *want, s
 	v->ours = ours;
 	if (want->handler > 1 &&
 	    !rt_err(rt_ksig(sig, NULL, &cur))) { /* without what the kernel does not know */
-		v->act.flags &= cur.flags;
+		v->act.flags &= cur.flags | (want->flags & SA_RESETHAND);
 		v->act.mask &= cur.mask;
 	}
 	return r;
