@@ -420,15 +420,15 @@ static struct emitted *take(struct em *e)
 		abort();
 	x->stub_off = x->block_off + nb;
 	for (uint32_t b = 0; b < nb; b++) {
-		x->block_off[b] = c->label[e->body[b]];
-		x->stub_off[b] = e->stub[b] == STUB_NONE ? AN_NONE : c->label[e->stubl[b]];
+		x->block_off[b] = code_at(c, e->body[b]);
+		x->stub_off[b] = e->stub[b] == STUB_NONE ? AN_NONE : code_at(c, e->stubl[b]);
 		if (e->flow[b].at != AN_NONE)
-			x->flow[b] = (struct emit_flow){c->label[e->flow[b].at],
-							c->label[e->flow[b].end] - c->label[e->flow[b].at]};
+			x->flow[b] = (struct emit_flow){code_at(c, e->flow[b].at),
+							code_at(c, e->flow[b].end) - code_at(c, e->flow[b].at)};
 	}
 	for (uint32_t i = 0; e->ptw && i < e->p->nlog; i++)
 		if (e->p->log[i].what == LOG_PTW) /* without a label where nothing leads to the stub */
-			e->ptw[x->nptw++] = e->ptw[i] == AN_NONE ? AN_NONE : c->label[e->ptw[i]];
+			e->ptw[x->nptw++] = e->ptw[i] == AN_NONE ? AN_NONE : code_at(c, e->ptw[i]);
 	x->ptw = e->ptw;
 	e->ptw = NULL;
 	x->text = fit(c->b, c->n);
@@ -444,7 +444,7 @@ static struct emitted *take(struct em *e)
 	x->logbytes = e->logbytes;
 	x->place = e->place;
 	if (e->place.copy_off != AN_NONE)
-		x->place.copy_off = c->label[e->place.copy_off];
+		x->place.copy_off = code_at(c, e->place.copy_off);
 	c->b = NULL;
 	c->fix = NULL;
 	c->ref = NULL;
@@ -468,7 +468,7 @@ struct emitted *emit_group(const struct module *m, const struct an_group *g, con
 	for (uint32_t b = 0; b < g->nblock && !e.c.fail; b++)
 		one_block(&e, b);
 	for (uint32_t b = 0; b < g->nblock && !e.c.fail; b++)
-		if (e.stub[b] != STUB_NONE && e.c.label[e.stubl[b]] == AN_NONE)
+		if (e.stub[b] != STUB_NONE && code_at(&e.c, e.stubl[b]) == AN_NONE)
 			ctl_stub(&e, b, false);
 	if (!e.c.fail) {
 		space_cold(&e);

@@ -85,7 +85,10 @@ struct code {
 	uint32_t nbr, capbr;
 	struct lref *lr;
 	uint32_t nlr, caplr;
-	uint32_t *label;
+	struct label {
+		uint32_t pos; /* AN_NONE: nowhere yet */
+		uint32_t nbr; /* branches before it */
+	} * label;
 	uint32_t nlabel, caplabel;
 	struct map_fixup *fix;
 	uint32_t nfix, capfix;
@@ -123,6 +126,10 @@ void code_lea_label(struct code *c, unsigned reg, uint32_t label);
 void code_r15mem(struct code *c, unsigned reg, uint32_t off); /* modrm of reg, off(%r15) */
 void code_advance(struct code *c, int32_t n); /* lea n(%r15),%r15 */
 int code_relax(struct code *c); /* final bytes; all offsets translated */
+static inline uint32_t code_at(const struct code *c, uint32_t label)
+{
+	return c->label[label].pos;
+}
 void *grow(void *p, uint32_t n, uint32_t *cap, size_t size);
 
 /* ---- one group being emitted ---- */

@@ -84,13 +84,13 @@ void code_insn(struct code *c)
 uint32_t code_label(struct code *c)
 {
 	c->label = grow(c->label, c->nlabel, &c->caplabel, sizeof(*c->label));
-	c->label[c->nlabel] = AN_NONE;
+	c->label[c->nlabel].pos = AN_NONE;
 	return c->nlabel++;
 }
 
 void code_here(struct code *c, uint32_t label)
 {
-	c->label[label] = c->n;
+	c->label[label] = (struct label){c->n, c->nbr};
 }
 
 static void branch(struct code *c, uint8_t op, uint32_t label)
@@ -203,30 +203,22 @@ static uint32_t growth(const struct branch *b)
 	return !b->rel32 ? 0 : b->op == 0xeb ? 3 : 4;
 }
 
-/* growth of all branches that start before off: cum[i] = that of the first i */
-static uint32_t shift(const struct code *c, const uint32_t *cum, uint32_t off)
+/* cum[i]: growth of the first i branches. Offsets that come one after the other, ascending: *i is where the last was found,
+ * 0 at first. */
+static inline uint32_t shift(const struct code *c, const uint32_t *cum, uint32_t *i, uint32_t off)
 {
-	uint32_t lo = 0, hi = c->nbr;
-
-	while (lo < hi) {
-		uint32_t mid = lo + (hi - lo) / 2;
-
-		if (c->br[mid].pos < off)
-			lo = mid + 1;
-		else
-			hi = mid;
-	}
-	return off + cum[lo];
-}
-
-/* the same for offsets that come one after the other, ascending: *i is where the last was found, 0 at first */
-static uint32_t shift_on(const struct code *c, const uint32_t *cum, uint32_t *i, uint32_t off)
-{
-	if (*i && c->br[*i - 1].pos >= off)
-		return shift(c, cum, off);
+	while (*i && c->br[*i - 1].pos >= off)
+		--*i;
 	while (*i < c->nbr && c->br[*i].pos < off)
 		++*i;
 	return off + cum[*i];
+}
+
+static inline uint32_t shift_label(const struct code *c, const uint32_t *cum, uint32_t label)
+{
+	const struct label *l = &c->label[label];
+
+	return l->pos + cum[l->nbr];
 }
 
 static void sum(const struct code *c, uint32_t *cum)
@@ -236,11 +228,9 @@ static void sum(const struct code *c, uint32_t *cum)
 		cum[i + 1] = cum[i] + growth(&c->br[i]);
 }
 
-static int32_t distance(const struct code *c, const uint32_t *cum, uint32_t i)
+static inline int32_t distance(const struct code *c, const uint32_t *cum, uint32_t i)
 {
-	uint32_t end = c->br[i].pos + cum[i] + 2 + growth(&c->br[i]);
-
-	return (int32_t)(shift(c, cum, c->label[c->br[i].label]) - end);
+	return (int32_t)(shift_label(c, cum, c->br[i].label) - (c->br[i].pos + 2 + cum[i + 1]));
 }
 
 static void put32(uint8_t *p, uint32_t v)
@@ -281,8 +271,8 @@ static void translate(struct code *c, const uint32_t *cum, uint8_t *out)
 	uint32_t at = 0;
 
 	for (uint32_t i = 0; i < c->nlr; i++) {
-		uint32_t pos = shift(c, cum, c->lr[i].pos);
-		int32_t d = shift(c, cum, c->label[c->lr[i].label]) - pos - (c->lr[i].rel8 ? 1 : 4);
+		uint32_t pos = shift(c, cum, &at, c->lr[i].pos);
+		int32_t d = shift_label(c, cum, c->lr[i].label) - pos - (c->lr[i].rel8 ? 1 : 4);
 
 		if (!c->lr[i].rel8)
 			put32(out + pos, d);
@@ -291,11 +281,12 @@ static void translate(struct code *c, const uint32_t *cum, uint8_t *out)
 		else
 			c->fail = "a short branch does not reach";
 	}
+	at = 0;
 	for (uint32_t i = 0; i < c->nfix; i++) {
 		struct map_fixup *f = &c->fix[i];
 		uint32_t v, tail = f->kind >> 8;
 
-		f->copy_off = shift_on(c, cum, &at, f->copy_off);
+		f->copy_off = shift(c, cum, &at, f->copy_off);
 		f->kind &= 0xff;
 		if (f->kind != MAP_FIX_MOD32)
 			continue;
@@ -304,13 +295,13 @@ static void translate(struct code *c, const uint32_t *cum, uint8_t *out)
 	}
 	at = 0;
 	for (uint32_t i = 0; i < c->nref; i++)
-		c->ref[i].text_off = shift_on(c, cum, &at, c->ref[i].text_off);
+		c->ref[i].text_off = shift(c, cum, &at, c->ref[i].text_off);
 	at = 0;
 	for (uint32_t i = 0; i < c->nxl; i++)
-		c->xl[i].copy_off = shift_on(c, cum, &at, c->xl[i].copy_off);
+		c->xl[i].copy_off = shift(c, cum, &at, c->xl[i].copy_off);
 	for (uint32_t i = 0; i < c->nlabel; i++)
-		if (c->label[i] != AN_NONE)
-			c->label[i] = shift(c, cum, c->label[i]);
+		if (c->label[i].pos != AN_NONE)
+			c->label[i].pos += cum[c->label[i].nbr];
 }
 
 int code_relax(struct code *c)
@@ -320,7 +311,7 @@ int code_relax(struct code *c)
 	bool again;
 
 	for (uint32_t i = 0; i < c->nbr; i++)
-		if (c->label[c->br[i].label] == AN_NONE)
+		if (code_at(c, c->br[i].label) == AN_NONE)
 			c->fail = "branch to a block that was not emitted";
 	if (c->fail || !cum) {
 		free(cum);
