@@ -77,32 +77,35 @@ uint32_t flow_succ(const struct em *e, uint32_t b, uint32_t *out, uint32_t max)
 /* all successors in one array: start[b] .. start[b + 1] */
 struct flow {
 	uint32_t *to, *start;
+	bool back; /* some edge leads to a block that is not further on */
 };
 
 static void flow_build(struct em *e, struct flow *f)
 {
-	uint32_t nb = e->g->nblock, cap = 0;
+	uint32_t nb = e->g->nblock, cap = 2 * nb, n = 0;
 
-	f->start = calloc(nb + 1, 4);
-	for (uint32_t b = 0; b < nb; b++)
-		cap += flow_succ(e, b, NULL, 0);
-	f->to = malloc((cap + 1) * 4);
-	if (!f->start || !f->to)
+	for (uint32_t i = 0; i < e->g->ntable; i++)
+		cap += e->g->table[i].ntarget;
+	f->start = malloc((nb + 1 + cap) * sizeof(*f->start));
+	if (!f->start)
 		abort();
-	for (uint32_t b = 0, n = 0; b < nb; b++) {
+	f->to = f->start + nb + 1;
+	f->back = false;
+	for (uint32_t b = 0; b < nb; b++) {
 		f->start[b] = n;
 		n += flow_succ(e, b, f->to + n, cap - n);
-		f->start[b + 1] = n;
-	}
-	for (uint32_t b = 0; b < nb; b++)
-		for (uint32_t i = f->start[b]; i < f->start[b + 1]; i++)
+		for (uint32_t i = f->start[b]; i < n; i++) {
 			e->nflow[f->to[i]]++;
+			f->back |= f->to[i] <= b;
+		}
+	}
+	f->start[nb] = n;
 }
 
-/* an edge that no unchecked path follows */
-static bool cut(const struct em *e, uint32_t from, uint32_t to)
+/* Unchecked paths go along the edges of b but for those to checked blocks: up to here. */
+static uint32_t path_end(const struct em *e, const struct flow *f, uint32_t b)
 {
-	return e->chk_body[to] || last(e->g, from)->flow == FLOW_SYSCALL;
+	return f->start[b + (last(e->g, b)->flow != FLOW_SYSCALL)];
 }
 
 static uint32_t weight(const struct em *e, uint32_t b)
@@ -114,83 +117,98 @@ static uint32_t weight(const struct em *e, uint32_t b)
 
 struct scc {
 	uint32_t *idx, *low, *stk, *it, *call;
-	uint8_t *on;
-	uint32_t n, sp, next;
+	uint32_t *seen; /* what an edge to a block finds: 0, it is new; its idx while it is on the stack; NOWAY */
+	uint32_t sp, next;
 };
+#define NOWAY 0xffffffffu
+
+static bool self_loop(const struct em *e, const struct flow *f, uint32_t b)
+{
+	for (uint32_t s = f->start[b], end = path_end(e, f, b); s < end; s++)
+		if (f->to[s] == b)
+			return !e->chk_body[b];
+	return false;
+}
 
 static bool scc_close(struct em *e, const struct flow *f, struct scc *t, uint32_t v)
 {
-	uint32_t from = t->sp, best = AN_NONE, deepest = 0;
-	bool cycle, need = false;
+	uint32_t from = t->sp, best = v, deepest = 0;
+	bool need = false;
 
-	do
+	do {
 		from--;
-	while (t->stk[from] != v);
-	cycle = t->sp - from > 1;
+		t->seen[t->stk[from]] = NOWAY;
+	} while (t->stk[from] != v);
+	if (t->sp - from == 1 && !self_loop(e, f, v)) {
+		t->sp = from;
+		return false;
+	}
 	for (uint32_t i = from; i < t->sp; i++) {
 		uint32_t w = t->stk[i];
-		const struct an_block *k = &e->g->block[w];
+		const struct an_block *k = &e->g->block[w], *o = &e->g->block[best];
 
-		t->on[w] = 0;
 		need |= e->bytes[w] || e->tells[w];
 		deepest = k->depth > deepest ? k->depth : deepest;
-		for (uint32_t s = f->start[w]; s < f->start[w + 1]; s++)
-			cycle |= f->to[s] == w && !cut(e, w, w);
-		if (best == AN_NONE || k->depth < e->g->block[best].depth ||
-		    (k->depth == e->g->block[best].depth && (k->flags & AN_B_LOOPHEAD) &&
-		     !(e->g->block[best].flags & AN_B_LOOPHEAD)))
+		if (k->depth < o->depth || (k->depth == o->depth && (k->flags & AN_B_LOOPHEAD) &&
+					    !(o->flags & AN_B_LOOPHEAD)))
 			best = w;
 	}
 	t->sp = from;
 	if (e->m->mapflags & MAP_F_PT)
 		need |= deepest > e->g->block[best].depth;
-	if (!cycle || !need)
-		return false;
-	e->chk_body[best] = 2; /* takes effect (becomes 1) after this pass */
-	return true;
+	if (need)
+		e->chk_body[best] = 2; /* takes effect (becomes 1) after this pass */
+	return need;
 }
 
 static bool scc_from(struct em *e, const struct flow *f, struct scc *t, uint32_t root)
 {
-	uint32_t depth = 0;
+	uint32_t depth = 0, v = root;
 	bool found = false;
 
-	t->call[depth++] = root;
-	while (depth) {
-		uint32_t v = t->call[depth - 1], w;
+	for (;;) { /* v is new */
+		t->idx[v] = t->low[v] = ++t->next;
+		if (!e->chk_body[v])
+			t->seen[v] = t->next;
+		t->stk[t->sp++] = v;
+		t->it[v] = f->start[v];
+		t->call[depth++] = v;
+		while (depth) {
+			uint32_t at, end, low, k = NOWAY;
 
-		if (!t->idx[v]) {
-			t->idx[v] = t->low[v] = ++t->next;
-			t->stk[t->sp++] = v;
-			t->on[v] = 1;
-			t->it[v] = f->start[v];
+			v = t->call[depth - 1];
+			low = t->low[v];
+			for (at = t->it[v], end = path_end(e, f, v); at < end && k; at++) {
+				k = t->seen[f->to[at]];
+				if (k && k < low)
+					low = k;
+			}
+			t->it[v] = at;
+			t->low[v] = low;
+			if (!k) {
+				v = f->to[at - 1];
+				break;
+			}
+			if (low == t->idx[v])
+				found |= scc_close(e, f, t, v);
+			depth--;
+			if (depth && low < t->low[t->call[depth - 1]])
+				t->low[t->call[depth - 1]] = low;
 		}
-		if (t->it[v] < f->start[v + 1]) {
-			w = f->to[t->it[v]++];
-			if (e->chk_body[w] == 1 || cut(e, v, w))
-				continue;
-			if (!t->idx[w])
-				t->call[depth++] = w;
-			else if (t->on[w] && t->idx[w] < t->low[v])
-				t->low[v] = t->idx[w];
-			continue;
-		}
-		if (t->low[v] == t->idx[v])
-			found |= scc_close(e, f, t, v);
-		depth--;
-		if (depth && t->low[v] < t->low[t->call[depth - 1]])
-			t->low[t->call[depth - 1]] = t->low[v];
+		if (!depth)
+			return found;
 	}
-	return found;
 }
 
 static void cut_cycles(struct em *e, const struct flow *f)
 {
 	uint32_t nb = e->g->nblock;
 	struct scc t = {0};
-	uint32_t *mem = malloc((size_t)nb * 5 * 4 + nb);
+	uint32_t *mem = f->back ? malloc((size_t)nb * 6 * 4) : NULL;
 	bool found;
 
+	if (!f->back)
+		return;
 	if (!mem)
 		abort();
 	t.idx = mem;
@@ -198,14 +216,14 @@ static void cut_cycles(struct em *e, const struct flow *f)
 	t.stk = mem + 2 * nb;
 	t.it = mem + 3 * nb;
 	t.call = mem + 4 * nb;
-	t.on = (uint8_t *)(mem + 5 * nb);
+	t.seen = mem + 5 * nb;
 	do {
-		memset(t.idx, 0, nb * 4);
-		memset(t.on, 0, nb);
+		for (uint32_t b = 0; b < nb; b++)
+			t.seen[b] = e->chk_body[b] ? NOWAY : 0;
 		t.next = t.sp = 0;
 		found = false;
 		for (uint32_t b = 0; b < nb; b++)
-			if (!t.idx[b])
+			if (!t.seen[b] || e->chk_body[b] == 1)
 				found |= scc_from(e, f, &t, b);
 		for (uint32_t b = 0; b < nb; b++)
 			e->chk_body[b] = e->chk_body[b] != 0;
@@ -214,6 +232,17 @@ static void cut_cycles(struct em *e, const struct flow *f)
 }
 
 /* ---- paths ---- */
+
+/* most bytes from the end of b on */
+static uint32_t most_behind(const struct em *e, const struct flow *f, const uint32_t *from, uint32_t b)
+{
+	uint32_t most = 0;
+
+	for (uint32_t s = f->start[b], end = path_end(e, f, b); s < end; s++)
+		if (!e->chk_body[f->to[s]] && from[f->to[s]] > most)
+			most = from[f->to[s]];
+	return most;
+}
 
 static void paths(struct em *e, const struct flow *f, uint32_t *from, uint8_t *look)
 {
@@ -226,21 +255,19 @@ static void paths(struct em *e, const struct flow *f, uint32_t *from, uint8_t *l
 		again = false;
 		for (uint32_t b = nb; b-- > 0;) {
 			const struct an_block *k = &e->g->block[b];
-			uint32_t most = 0;
+			uint32_t most;
 
 			if (!look[b])
 				continue;
 			look[b] = 0;
-			for (uint32_t s = f->start[b]; s < f->start[b + 1]; s++)
-				if (!cut(e, b, f->to[s]) && from[f->to[s]] > most)
-					most = from[f->to[s]];
-			most += weight(e, b);
+			most = most_behind(e, f, from, b) + weight(e, b);
 			if (most == from[b])
 				continue;
 			from[b] = most;
-			again = true;
-			for (uint32_t i = 0; i < k->npred; i++)
+			for (uint32_t i = 0; i < k->npred; i++) {
 				look[k->pred[i]] = 1;
+				again |= k->pred[i] >= b;
+			}
 		}
 	}
 }
@@ -249,15 +276,10 @@ static bool shorten(struct em *e, const struct flow *f, const uint32_t *from)
 {
 	bool added = false;
 
-	for (uint32_t b = 0; b < e->g->nblock; b++) {
-		uint32_t most = 0;
-
-		for (uint32_t s = f->start[b]; s < f->start[b + 1]; s++)
-			if (!cut(e, b, f->to[s]) && from[f->to[s]] > most)
-				most = from[f->to[s]];
-		if (from[b] > SPACE_PATH / 2 && most <= SPACE_PATH / 2 && !e->chk_body[b])
+	for (uint32_t b = 0; b < e->g->nblock; b++)
+		if (from[b] > SPACE_PATH / 2 && !e->chk_body[b] &&
+		    most_behind(e, f, from, b) <= SPACE_PATH / 2)
 			added = (e->chk_body[b] = 1);
-	}
 	return added;
 }
 
@@ -286,7 +308,7 @@ static uint32_t meet(struct em *e, uint32_t to, uint32_t off)
 	return e->off_in[to];
 }
 
-static void offsets(struct em *e)
+static void offsets(struct em *e, const struct flow *f)
 {
 	uint32_t nb = e->g->nblock;
 
@@ -299,12 +321,12 @@ static void offsets(struct em *e)
 			e->off_in[b] = e->sbytes[b];
 	}
 	for (uint32_t b = 0; b < nb; b++) {
-		uint32_t off = meet(e, b, 0), to[2], n = flow_succ(e, b, to, 2);
+		uint32_t off = meet(e, b, 0), n = f->start[b + 1] - f->start[b];
 
 		off = ends_exact(e, b) ? 0 : off + e->bytes[b];
 		/* a conditional jump's target first: r15 moves before the jump, or on the way on */
 		for (uint32_t i = 0; i < n && i < 2; i++)
-			off = meet(e, to[i], off);
+			off = meet(e, f->to[f->start[b] + i], off);
 	}
 }
 
@@ -328,9 +350,8 @@ int space_plan(struct em *e)
 		e->chk_stub[b] = e->stub[b] != STUB_NONE && e->stub[b] != STUB_PLAIN && !e->chk_body[b] &&
 				 e->sbytes[b] + from[b];
 	}
-	offsets(e);
+	offsets(e, &f);
 	free(f.start);
-	free(f.to);
 	free(from);
 	return 0;
 }
