@@ -219,7 +219,7 @@ void emit_log(struct em *e, const struct plan_log *l, const struct dec *d, uint3
 void emit_load_operand(struct em *e, const struct dec *d, unsigned reg); /* mov operand 0, reg */
 
 /* emit_space.c */
-int space_plan(struct em *e);
+void space_plan(struct em *e);
 void space_check(struct em *e, uint32_t vaddr, uint32_t live);
 void space_cold(struct em *e);
 uint32_t flow_succ(const struct em *e, uint32_t b, uint32_t *out, uint32_t max);

@@ -36,6 +36,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include "emit.h"
+#include "scratch.h"
 
 #define SPACE_PATH 32768u
 #define SPACE_OFF 100u
@@ -74,29 +75,41 @@ uint32_t flow_succ(const struct em *e, uint32_t b, uint32_t *out, uint32_t max)
 	return n;
 }
 
-/* all successors in one array: start[b] .. start[b + 1] */
+/* All successors in one array: start[b] .. start[b + 1]. Each once, but for the first two: tables repeat their targets. */
 struct flow {
 	uint32_t *to, *start;
+	uint8_t *self; /* per block: it is a successor of its own */
 	bool back; /* some edge leads to a block that is not further on */
 };
 
 static void flow_build(struct em *e, struct flow *f)
 {
-	uint32_t nb = e->g->nblock, cap = 2 * nb, n = 0;
+	uint32_t nb = e->g->nblock, cap = 2 * nb, n = 0, *from;
 
 	for (uint32_t i = 0; i < e->g->ntable; i++)
 		cap += e->g->table[i].ntarget;
-	f->start = malloc((nb + 1 + cap) * sizeof(*f->start));
-	if (!f->start)
+	f->start = scratch((nb + 1 + cap) * sizeof(*f->start) + nb);
+	from = scratch_zero(nb * sizeof(*from)); /* the last block, plus 1, that leads here */
+	if (!f->start || !from)
 		abort();
 	f->to = f->start + nb + 1;
+	f->self = (uint8_t *)(f->to + cap);
 	f->back = false;
 	for (uint32_t b = 0; b < nb; b++) {
+		uint32_t end = n + flow_succ(e, b, f->to + n, cap - n);
+
 		f->start[b] = n;
-		n += flow_succ(e, b, f->to + n, cap - n);
-		for (uint32_t i = f->start[b]; i < n; i++) {
-			e->nflow[f->to[i]]++;
-			f->back |= f->to[i] <= b;
+		f->self[b] = 0;
+		for (uint32_t i = n; i < end; i++) {
+			uint32_t to = f->to[i];
+
+			if (from[to] == b + 1 && n - f->start[b] >= 2)
+				continue;
+			from[to] = b + 1;
+			f->to[n++] = to;
+			f->self[b] |= to == b;
+			f->back |= to <= b;
+			e->nflow[to]++;
 		}
 	}
 	f->start[nb] = n;
@@ -122,14 +135,6 @@ struct scc {
 };
 #define NOWAY 0xffffffffu
 
-static bool self_loop(const struct em *e, const struct flow *f, uint32_t b)
-{
-	for (uint32_t s = f->start[b], end = path_end(e, f, b); s < end; s++)
-		if (f->to[s] == b)
-			return !e->chk_body[b];
-	return false;
-}
-
 static bool scc_close(struct em *e, const struct flow *f, struct scc *t, uint32_t v)
 {
 	uint32_t from = t->sp, best = v, deepest = 0;
@@ -139,7 +144,7 @@ static bool scc_close(struct em *e, const struct flow *f, struct scc *t, uint32_
 		from--;
 		t->seen[t->stk[from]] = NOWAY;
 	} while (t->stk[from] != v);
-	if (t->sp - from == 1 && !self_loop(e, f, v)) {
+	if (t->sp - from == 1 && (!f->self[v] || e->chk_body[v] || last(e->g, v)->flow == FLOW_SYSCALL)) {
 		t->sp = from;
 		return false;
 	}
@@ -204,7 +209,7 @@ static void cut_cycles(struct em *e, const struct flow *f)
 {
 	uint32_t nb = e->g->nblock;
 	struct scc t = {0};
-	uint32_t *mem = f->back ? malloc((size_t)nb * 6 * 4) : NULL;
+	uint32_t *mem = f->back ? scratch((size_t)nb * 6 * 4) : NULL;
 	bool found;
 
 	if (!f->back)
@@ -228,7 +233,6 @@ static void cut_cycles(struct em *e, const struct flow *f)
 		for (uint32_t b = 0; b < nb; b++)
 			e->chk_body[b] = e->chk_body[b] != 0;
 	} while (found);
-	free(mem);
 }
 
 /* ---- paths ---- */
@@ -330,10 +334,11 @@ static void offsets(struct em *e, const struct flow *f)
 	}
 }
 
-int space_plan(struct em *e)
+void space_plan(struct em *e)
 {
 	uint32_t nb = e->g->nblock;
-	uint32_t *from = malloc((nb + 1) * 5);
+	struct scratch_mark mark = scratch_mark();
+	uint32_t *from = scratch(nb * 5);
 	uint8_t *look = (uint8_t *)(from + nb);
 	struct flow f;
 
@@ -351,9 +356,7 @@ int space_plan(struct em *e)
 				 e->sbytes[b] + from[b];
 	}
 	offsets(e, &f);
-	free(f.start);
-	free(from);
-	return 0;
+	scratch_release(mark);
 }
 
 /* ---- code ---- */
