@@ -292,7 +292,7 @@ void plan_count(const struct plan *p, const struct an_group *g, struct plan_stat
 uint32_t live_before(const struct an_group *g, uint32_t insn);
 uint32_t live_after(const struct an_group *g, uint32_t insn);
 
-/* emit.c: one group's copy, position independent within the module's copy */
+/* emit.c: one group's copy, position independent within the module's copy. One piece of memory */
 struct emitted {
 	uint8_t *text;
 	uint32_t ntext;

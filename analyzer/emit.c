@@ -13,6 +13,7 @@
 #include "emit.h"
 #include "form.h"
 #include "nondet.h"
+#include "scratch.h"
 
 void emit_bytes(struct em *e, const struct dec *d, const uint8_t *b)
 {
@@ -94,19 +95,40 @@ enum map_reason emit_can(const struct dec *d, const struct an_insn *i)
 	return MAP_OK;
 }
 
-static void logs_of(struct em *e, uint32_t b, uint32_t insn, uint8_t when, const struct dec *d, uint32_t live)
+/* the plan's logs from k to end */
+static void logs(struct em *e, uint32_t k, uint32_t end, const struct dec *d, uint32_t live)
 {
-	for (uint32_t i = e->logfirst[b]; i < e->logfirst[b + 1]; i++) {
-		const struct plan_log *l = &e->p->log[i];
-
-		if (l->insn == insn && l->when == when && l->what != LOG_RCXZ)
-			emit_log(e, l, d, live);
-	}
+	for (; k < end; k++)
+		if (e->p->log[k].what != LOG_RCXZ)
+			emit_log(e, &e->p->log[k], d, live);
 }
 
+/* Finds those of instruction i of block b: e->log is behind the ones of what is before it. */
+static void find_logs(struct em *e, uint32_t b, uint32_t i)
+{
+	uint32_t k = e->log = e->logend, end = e->logfirst[b + 1];
+	const struct plan_log *l = e->p->log;
+
+	while (k < end && l[k].insn == i && l[k].when == AT_BEFORE)
+		k++;
+	e->logafter = k;
+	while (k < end && l[k].insn == i)
+		k++;
+	e->logend = k;
+}
+
+/* and of block b itself: stub_logs (emit_ctl.c) writes the others */
 static void block_logs(struct em *e, uint32_t b, uint32_t live)
 {
-	logs_of(e, b, e->g->block[b].first, AT_BLOCK, NULL, live); /* registers */
+	uint32_t k = e->logfirst[b], end = e->logfirst[b + 1];
+	const struct plan_log *l = e->p->log;
+
+	while (k < end && l[k].when != AT_BEFORE && l[k].when != AT_AFTER) {
+		if (l[k].when == AT_BLOCK)
+			emit_log(e, &l[k], NULL, live); /* registers */
+		k++;
+	}
+	e->logend = k;
 }
 
 /* a long block: a check within, where r15 is advanced anyway */
@@ -124,44 +146,40 @@ static bool fuses(const struct em *e, uint32_t b, uint32_t i)
 {
 	const struct an_block *k = &e->g->block[b];
 
-	if (i + 2 != k->first + k->n || e->g->insn[i + 1].flow != FLOW_JCC)
-		return false;
-	for (uint32_t l = e->logfirst[b]; l < e->logfirst[b + 1]; l++)
-		if (e->p->log[l].insn == i + 1 || (e->p->log[l].insn == i && e->p->log[l].when == AT_AFTER))
-			return false;
-	return true;
+	return i + 2 == k->first + k->n && e->g->insn[i + 1].flow == FLOW_JCC &&
+	       e->logafter == e->logfirst[b + 1];
 }
 
-/* Most instructions need not be decoded: their copy is their bytes, nothing but registers after them is logged, and
- * they do not end the block. */
+/* Most instructions need not be decoded: their copy is their bytes, and nothing but registers after them is logged. */
 static bool as_is(struct em *e, uint32_t b, uint32_t i)
 {
 	const struct an_block *k = &e->g->block[b];
 	const struct an_insn *n = &e->g->insn[i];
-	bool after = false;
+	const uint8_t *p;
 
 	/* what is not kept is not plain */
-	if (n->flow != FLOW_NEXT || i + 1 == k->first + k->n || !e->lv->form[i] || !e->lv->form[i]->plain)
+	if (n->flow != FLOW_NEXT || !e->lv->form[i] || !e->lv->form[i]->plain || e->log != e->logafter)
 		return false;
-	if ((e->m->mapflags & MAP_F_NONDET) && nondet_what(elf_at(e->m, n->vaddr, n->len), n->len))
+	p = elf_at(e->m, n->vaddr, n->len);
+	if ((e->m->mapflags & MAP_F_NONDET) && nondet_what(p, n->len))
 		return false;
-	for (uint32_t l = e->logfirst[b]; l < e->logfirst[b + 1]; l++) {
-		const struct plan_log *p = &e->p->log[l];
-
-		if (p->insn != i || (p->when != AT_BEFORE && p->when != AT_AFTER))
-			continue;
-		if (p->when == AT_BEFORE || p->what != LOG_REG)
+	for (uint32_t l = e->logafter; l < e->logend; l++)
+		if (e->p->log[l].what != LOG_REG)
 			return false;
-		after = true;
-	}
 	inner_check(e, b, n->vaddr, e->lv->before[i]);
 	if (fuses(e, b, i))
 		ctl_move(e, b);
 	code_insn(&e->c);
-	code_bytes(&e->c, elf_at(e->m, n->vaddr, n->len), n->len);
-	state(e, n->vaddr + n->len);
-	if (after)
-		logs_of(e, b, i, AT_AFTER, NULL, live_after(e->g, i));
+	memcpy(code_room(&e->c), p, n->len);
+	e->c.n += n->len;
+	if (e->logafter < e->logend) {
+		state(e, n->vaddr + n->len);
+		logs(e, e->logafter, e->logend, NULL, live_after(e->g, i));
+	}
+	if (i + 1 == k->first + k->n) {
+		state(e, n->vaddr + n->len);
+		ctl_end(e, b, NULL, i, e->lv->before[i]);
+	}
 	return true;
 }
 
@@ -196,23 +214,27 @@ static bool nondet_insn(struct em *e, const struct dec *d)
 	return true;
 }
 
-/* Of a direct transfer at which nothing but its condition is logged no more is asked (ctl_end) than its opcode and
- * length: it need not be decoded. */
-static bool direct(struct em *e, uint32_t b, uint32_t i, struct dec *d)
+/* Of a direct transfer, a call or a return at which nothing but its condition is logged no more is asked (ctl_end) than its
+ * opcode and length: it need not be decoded. */
+static bool simple(struct em *e, uint32_t i, struct dec *d)
 {
 	const struct an_insn *n = &e->g->insn[i];
 	const uint8_t *p;
 
-	if (n->flow != FLOW_JCC && n->flow != FLOW_JMP && n->flow != FLOW_CALL)
+	if (n->flow == FLOW_NEXT || n->flow == FLOW_IJMP || n->flow == FLOW_HALT ||
+	    (n->flow == FLOW_ICALL && e->lv->emul && e->lv->emul[i]))
 		return false;
-	for (uint32_t l = e->logfirst[b]; l < e->logfirst[b + 1]; l++)
-		if (e->p->log[l].insn == i && e->p->log[l].what != LOG_SETCC &&
-		    e->p->log[l].when == AT_BEFORE)
+	for (uint32_t l = e->log; l < e->logafter; l++)
+		if (e->p->log[l].what != LOG_SETCC && e->p->log[l].what != LOG_RCXZ)
 			return false;
 	p = d->b = elf_at(e->m, n->vaddr, n->len);
+	if (n->flow == FLOW_RET && n->len > 2) /* ret n */
+		return false;
 	d->vaddr = n->vaddr;
+	d->in.attributes = 0;
 	d->in.length = n->len;
 	d->in.opcode_map = ZYDIS_OPCODE_MAP_DEFAULT;
+	d->in.opcode = p[n->len - 1];
 	if (n->len >= 6 && p[n->len - 6] == 0x0f && (p[n->len - 5] & 0xf0) == 0x80) { /* jcc rel32 */
 		d->in.opcode_map = ZYDIS_OPCODE_MAP_0F;
 		d->in.opcode = p[n->len - 5];
@@ -257,18 +279,19 @@ static void one_insn(struct em *e, uint32_t b, uint32_t i)
 	bool asked = n->vaddr == e->m->place;
 	struct dec d;
 
+	find_logs(e, b, i);
 	state(e, n->vaddr);
 	e->c.start = true;
 	if (!asked && as_is(e, b, i))
 		return;
-	if ((asked || !direct(e, b, i, &d)) && dec_insn(e->m, n, &d)) {
+	if ((asked || !simple(e, i, &d)) && dec_insn(e->m, n, &d)) {
 		e->c.fail = "undecodable instruction";
 		return;
 	}
 	if (asked && !repeats(&d))
 		place(e, &d);
 	inner_check(e, b, n->vaddr, live);
-	logs_of(e, b, i, AT_BEFORE, &d, live);
+	logs(e, e->log, e->logafter, &d, live);
 	if (asked && repeats(&d))
 		place(e, &d);
 	if (n->flow != FLOW_NEXT) {
@@ -286,7 +309,8 @@ static void one_insn(struct em *e, uint32_t b, uint32_t i)
 	else
 		emit_bytes(e, &d, d.b);
 	state(e, n->vaddr + n->len);
-	logs_of(e, b, i, AT_AFTER, &d, live_after(e->g, i));
+	if (e->logafter < e->logend)
+		logs(e, e->logafter, e->logend, &d, live_after(e->g, i));
 	if (i + 1 == k->first + k->n)
 		ctl_end(e, b, &d, i, live);
 }
@@ -324,6 +348,8 @@ static void one_block(struct em *e, uint32_t b)
 	block_logs(e, b, live);
 	for (uint32_t n = 0; n < k->n && !e->c.fail; n++)
 		one_insn(e, b, k->first + n);
+	if (e->logend != e->logfirst[b + 1] && !e->c.fail)
+		e->c.fail = "the plan's logs are not in stream order";
 	e->cur_rot = NOREG;
 }
 
@@ -349,14 +375,14 @@ static void count_bytes(struct em *e)
 		else
 			e->bytes[lb] += log_bytes(l);
 		e->tells[lb] |= l->what == LOG_PTW;
+		e->nptw += l->what == LOG_PTW;
 	}
-	for (uint32_t i = 0; i < e->p->nlog && !e->ptw; i++)
-		if (e->p->log[i].what == LOG_PTW) {
-			e->ptw = malloc(e->p->nlog * sizeof(*e->ptw));
-			if (!e->ptw)
-				abort();
-			memset(e->ptw, 0xff, e->p->nlog * sizeof(*e->ptw)); /* AN_NONE */
-		}
+	if (e->nptw) {
+		e->ptw = scratch(e->p->nlog * sizeof(*e->ptw));
+		if (!e->ptw)
+			abort();
+		memset(e->ptw, 0xff, e->p->nlog * sizeof(*e->ptw)); /* AN_NONE */
+	}
 	for (; b < e->g->nblock; b++)
 		e->logfirst[b + 1] = e->p->nlog;
 	for (b = 0; b < e->g->nblock; b++) {
@@ -370,10 +396,10 @@ static void count_bytes(struct em *e)
 static void em_init(struct em *e)
 {
 	uint32_t nb = e->g->nblock + 1;
-	uint32_t *w = calloc((size_t)nb * 7 * 4 + (size_t)nb * 5, 1);
+	uint32_t *w = scratch_zero((size_t)nb * 7 * 4 + (size_t)nb * 5);
 	uint8_t *v;
 
-	e->flow = malloc(nb * sizeof(*e->flow));
+	e->flow = scratch(nb * sizeof(*e->flow));
 	if (!w || !e->flow)
 		abort();
 	memset(e->flow, 0xff, nb * sizeof(*e->flow)); /* AN_NONE */
@@ -392,64 +418,57 @@ static void em_init(struct em *e)
 	e->tells = v + 4 * nb;
 	e->cur_rot = NOREG;
 	e->place.copy_off = AN_NONE;
+	code_init(&e->c, e->g->ninsn, nb);
 	for (uint32_t b = 0; b < e->g->nblock; b++) {
 		e->body[b] = code_label(&e->c);
 		e->stubl[b] = code_label(&e->c);
 	}
 }
 
-/* what waits for all other groups takes no more than it needs */
-static void *fit(void *p, size_t n)
-{
-	void *q = n ? realloc(p, n) : NULL;
-
-	return q ? q : p;
-}
-
+/* What waits for all other groups: one piece of memory, no larger than it needs to be */
 static struct emitted *take(struct em *e)
 {
-	struct emitted *x = calloc(1, sizeof(*x));
-	uint32_t nb = e->g->nblock;
-	struct code *c = &e->c;
+	uint32_t nb = e->g->nblock, nptw = 0;
+	const struct code *c = &e->c;
+	struct emitted *x = malloc(sizeof(*x) + nb * (2 * sizeof(uint32_t) + sizeof(*x->flow)) +
+				   e->nptw * sizeof(*x->ptw) + c->nfix * sizeof(*x->fix) +
+				   c->nref * sizeof(*x->ref) + c->nxl * sizeof(*x->xlat) +
+				   e->nsite * sizeof(*x->site) + c->n);
+	uint32_t *at = (uint32_t *)(x + 1);
 
+	_Static_assert(_Alignof(struct map_xlat) <= 4 && _Alignof(struct emit_flow) <= 4, "they are words");
 	if (!x)
 		abort();
-	x->block_off = malloc((nb + 1) * 8);
-	x->flow = calloc(nb + 1, sizeof(*x->flow));
-	if (!x->block_off || !x->flow)
-		abort();
+	*x = (struct emitted){.ntext = c->n, .nfix = c->nfix, .nref = c->nref, .nxlat = c->nxl,
+			      .nsite = e->nsite, .nptw = e->nptw, .logbytes = e->logbytes, .place = e->place};
+	x->block_off = at;
 	x->stub_off = x->block_off + nb;
+	x->flow = (void *)(x->stub_off + nb);
+	x->ptw = (void *)(x->flow + nb);
+	x->fix = (void *)(x->ptw + x->nptw);
+	x->ref = (void *)(x->fix + x->nfix);
+	x->xlat = (void *)(x->ref + x->nref);
+	x->site = (void *)(x->xlat + x->nxlat);
+	x->text = (void *)(x->site + x->nsite);
 	for (uint32_t b = 0; b < nb; b++) {
+		const struct flowl *f = &e->flow[b];
+
 		x->block_off[b] = code_at(c, e->body[b]);
 		x->stub_off[b] = e->stub[b] == STUB_NONE ? AN_NONE : code_at(c, e->stubl[b]);
-		if (e->flow[b].at != AN_NONE)
-			x->flow[b] = (struct emit_flow){code_at(c, e->flow[b].at),
-							code_at(c, e->flow[b].end) - code_at(c, e->flow[b].at)};
+		x->flow[b] = f->at == AN_NONE ? (struct emit_flow){0, 0}
+					      : (struct emit_flow){code_at(c, f->at),
+								   code_at(c, f->end) - code_at(c, f->at)};
 	}
-	for (uint32_t i = 0; e->ptw && i < e->p->nlog; i++)
+	for (uint32_t i = 0; e->nptw && i < e->p->nlog; i++)
 		if (e->p->log[i].what == LOG_PTW) /* without a label where nothing leads to the stub */
-			e->ptw[x->nptw++] = e->ptw[i] == AN_NONE ? AN_NONE : code_at(c, e->ptw[i]);
-	x->ptw = e->ptw;
-	e->ptw = NULL;
-	x->text = fit(c->b, c->n);
-	x->ntext = c->n;
-	x->fix = fit(c->fix, c->nfix * sizeof(*c->fix));
-	x->nfix = c->nfix;
-	x->ref = fit(c->ref, c->nref * sizeof(*c->ref));
-	x->nref = c->nref;
-	x->xlat = fit(c->xl, c->nxl * sizeof(*c->xl));
-	x->nxlat = c->nxl;
-	x->site = fit(e->site, e->nsite * sizeof(*e->site));
-	x->nsite = e->nsite;
-	x->logbytes = e->logbytes;
-	x->place = e->place;
+			x->ptw[nptw++] = e->ptw[i] == AN_NONE ? AN_NONE : code_at(c, e->ptw[i]);
+	memcpy(x->fix, c->fix, c->nfix * sizeof(*c->fix));
+	memcpy(x->ref, c->ref, c->nref * sizeof(*c->ref));
+	memcpy(x->xlat, c->xl, c->nxl * sizeof(*c->xl));
+	memcpy(x->site, e->site, e->nsite * sizeof(*e->site));
+	memcpy(x->text, c->b, c->n);
 	if (e->place.copy_off != AN_NONE)
 		x->place.copy_off = code_at(c, e->place.copy_off);
-	c->b = NULL;
-	c->fix = NULL;
-	c->ref = NULL;
-	c->xl = NULL;
-	e->site = NULL;
 	return x;
 }
 
@@ -457,6 +476,7 @@ struct emitted *emit_group(const struct module *m, const struct an_group *g, con
 			   const char **why)
 {
 	struct em e = {.m = m, .g = g, .p = p, .lv = g->live};
+	struct scratch_mark mark = scratch_mark();
 	struct emitted *x = NULL;
 
 	em_init(&e);
@@ -479,32 +499,11 @@ struct emitted *emit_group(const struct module *m, const struct an_group *g, con
 		x = take(&e);
 	else
 		*why = e.c.fail;
-	code_free(&e.c);
-	free(e.body);
-	free(e.flow);
-	free(e.cold);
-	free(e.leave);
-	free(e.pool);
-	free(e.xent);
-	free(e.xback);
-	free(e.rot);
-	free(e.edge);
-	free(e.site);
-	free(e.ptw);
+	scratch_release(mark);
 	return x;
 }
 
 void emitted_free(struct emitted *x)
 {
-	if (!x)
-		return;
-	free(x->text);
-	free(x->fix);
-	free(x->ref);
-	free(x->xlat);
-	free(x->block_off);
-	free(x->site);
-	free(x->flow);
-	free(x->ptw);
 	free(x);
 }

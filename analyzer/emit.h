@@ -17,6 +17,7 @@
 #ifndef EMIT_H
 #define EMIT_H
 
+#include <string.h>
 #include <Zydis/Zydis.h>
 #include "an.h"
 #include "glue.h"
@@ -102,16 +103,29 @@ struct code {
 	uint32_t ahead; /* the last of them that instruction cur.vaddr, which has not run yet, has logged */
 	const char *fail; /* first thing that went wrong */
 };
-void code_free(struct code *c);
-void code_bytes(struct code *c, const void *p, uint32_t n);
+/* All arrays are of scratch.h and gone with the group. `insns` and `blocks`: what is going to be emitted, about */
+void code_init(struct code *c, uint32_t insns, uint32_t blocks);
+/* what grows is made larger: one more is behind the n */
+void *code_more(void *p, uint32_t n, uint32_t *cap, size_t size);
+#define CODE_ROOM 16
+/* where the next bytes go: there is room for CODE_ROOM */
+static inline uint8_t *code_room(struct code *c)
+{
+	if (c->cap - c->n < CODE_ROOM)
+		c->b = code_more(c->b, c->cap + CODE_ROOM, &c->cap, 1);
+	return c->b + c->n;
+}
+void code_bytes(struct code *c, const void *p, uint32_t n); /* any number */
 static inline void code_byte(struct code *c, unsigned v)
 {
-	if (c->n < c->cap)
-		c->b[c->n++] = (uint8_t)v;
-	else
-		code_bytes(c, &(uint8_t){(uint8_t)v}, 1);
+	*code_room(c) = (uint8_t)v;
+	c->n++;
 }
-void code_u32(struct code *c, uint32_t v);
+static inline void code_u32(struct code *c, uint32_t v)
+{
+	memcpy(code_room(c), &v, 4);
+	c->n += 4;
+}
 void code_insn(struct code *c); /* an instruction starts here: notes the state */
 uint32_t code_label(struct code *c);
 void code_here(struct code *c, uint32_t label);
@@ -142,6 +156,7 @@ struct em {
 	struct code c;
 	uint32_t *body, *stubl; /* labels per block */
 	uint32_t *logfirst; /* nblock + 1: first log of each block */
+	uint32_t log, logafter, logend; /* those of the instruction being emitted; from logafter on those behind it */
 	uint32_t *bytes; /* logged by each block's body */
 	uint32_t *sbytes; /* logged by each block's stub, mark included */
 	uint8_t *tells; /* each block's body has a ptwrite */
@@ -189,6 +204,7 @@ struct em {
 	uint32_t nsite, capsite;
 	uint64_t logbytes;
 	uint32_t *ptw; /* labels of the ptwrites, per log of the plan; NULL if it has none */
+	uint32_t nptw;
 	struct map_place place; /* copy_off: a label */
 };
 
@@ -234,7 +250,12 @@ void ctl_goto(struct em *e, uint32_t b, uint32_t to);
 void flow_begin(struct em *e, uint32_t b); /* what comes next is em.flow of block b, up to flow_end */
 void flow_end(struct em *e, uint32_t b);
 void commit(struct em *e);
-void state(struct em *e, uint32_t vaddr); /* plain state: r15 is LP, nothing borrowed */
+/* plain state: r15 is LP, nothing borrowed */
+static inline void state(struct em *e, uint32_t vaddr)
+{
+	e->c.cur = (struct map_xlat){0, vaddr, 0, e->cur_rot, {NOREG, e->cur_rot}, 0, 0};
+	e->c.ahead = 0;
+}
 
 /* emit.c: NULL with *why on failure */
 struct emitted *emit_group(const struct module *m, const struct an_group *g, const struct plan *p,

@@ -16,6 +16,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include "emit.h"
+#include "scratch.h"
 
 void *grow(void *p, uint32_t n, uint32_t *cap, size_t size)
 {
@@ -32,58 +33,78 @@ void *grow(void *p, uint32_t n, uint32_t *cap, size_t size)
 	return q;
 }
 
-void code_free(struct code *c)
+void *code_more(void *p, uint32_t n, uint32_t *cap, size_t size)
 {
-	free(c->b);
-	free(c->br);
-	free(c->lr);
-	free(c->label);
-	free(c->fix);
-	free(c->ref);
-	free(c->xl);
-	memset(c, 0, sizeof(*c));
+	uint32_t was = *cap;
+
+	if (n < was)
+		return p;
+	*cap = was ? was * 2 : 16;
+	if (*cap <= n)
+		*cap = n + 16;
+	p = scratch_more(p, was * size, *cap * size);
+	if (!p)
+		abort(); /* out of memory: nothing was written yet */
+	return p;
+}
+
+void code_init(struct code *c, uint32_t insns, uint32_t blocks)
+{
+	c->b = code_more(NULL, 12 * insns + 32 * blocks, &c->cap, 1);
+	c->xl = code_more(NULL, insns + 4 * blocks, &c->capxl, sizeof(*c->xl));
+	c->label = code_more(NULL, 4 * blocks, &c->caplabel, sizeof(*c->label));
+	c->br = code_more(NULL, blocks, &c->capbr, sizeof(*c->br));
 }
 
 void code_bytes(struct code *c, const void *p, uint32_t n)
 {
-	c->b = grow(c->b, c->n + n, &c->cap, 1);
+	if (c->cap - c->n < n)
+		c->b = code_more(c->b, c->n + n, &c->cap, 1);
 	memcpy(c->b + c->n, p, n);
 	c->n += n;
 }
 
-void code_u32(struct code *c, uint32_t v)
+/* all but where it is, in two numbers */
+static inline uint64_t rest(const struct map_xlat *x)
 {
-	code_bytes(c, &v, 4);
-}
+	uint64_t v;
 
-static bool same_state(const struct map_xlat *a, const struct map_xlat *b)
-{
-	return a->vaddr == b->vaddr && (a->flags & ~MAP_X_START) == b->flags && a->r15_reg == b->r15_reg &&
-	       a->spill[0] == b->spill[0] && a->spill[1] == b->spill[1] && a->off == b->off &&
-	       a->ahead == b->ahead;
+	_Static_assert(sizeof(*x) - offsetof(struct map_xlat, flags) == sizeof(v), "flags and what follows");
+	memcpy(&v, &x->flags, sizeof(v));
+	return v;
 }
 
 void code_insn(struct code *c)
 {
+	struct map_xlat *x = c->xl + c->nxl;
+
 	if (c->off > UINT16_MAX || c->ahead > MAP_AHEAD_MAX)
 		c->fail = "too much is logged at once";
 	c->cur.off = (uint16_t)c->off;
 	c->cur.ahead = (uint16_t)c->ahead;
-	if (!c->start && c->nxl && same_state(&c->xl[c->nxl - 1], &c->cur))
-		return;
-	if (c->nxl && c->xl[c->nxl - 1].copy_off == c->n)
-		c->nxl--;
-	c->xl = grow(c->xl, c->nxl, &c->capxl, sizeof(*c->xl));
-	c->xl[c->nxl] = c->cur;
-	if (c->start)
-		c->xl[c->nxl].flags |= MAP_X_START;
+	if (c->nxl) {
+		if (!c->start && x[-1].vaddr == c->cur.vaddr &&
+		    (rest(&x[-1]) & ~(uint64_t)MAP_X_START) == rest(&c->cur))
+			return;
+		if (x[-1].copy_off == c->n) {
+			x--;
+			c->nxl--;
+		}
+	}
+	if (c->nxl == c->capxl) {
+		c->xl = code_more(c->xl, c->nxl, &c->capxl, sizeof(*c->xl));
+		x = c->xl + c->nxl;
+	}
+	*x = c->cur;
+	x->flags |= c->start ? MAP_X_START : 0;
+	x->copy_off = c->n;
+	c->nxl++;
 	c->start = false;
-	c->xl[c->nxl++].copy_off = c->n;
 }
 
 uint32_t code_label(struct code *c)
 {
-	c->label = grow(c->label, c->nlabel, &c->caplabel, sizeof(*c->label));
+	c->label = code_more(c->label, c->nlabel, &c->caplabel, sizeof(*c->label));
 	c->label[c->nlabel].pos = AN_NONE;
 	return c->nlabel++;
 }
@@ -96,7 +117,7 @@ void code_here(struct code *c, uint32_t label)
 static void branch(struct code *c, uint8_t op, uint32_t label)
 {
 	code_insn(c);
-	c->br = grow(c->br, c->nbr, &c->capbr, sizeof(*c->br));
+	c->br = code_more(c->br, c->nbr, &c->capbr, sizeof(*c->br));
 	c->br[c->nbr++] = (struct branch){c->n, label, op, false};
 	code_byte(c, op);
 	code_byte(c, 0);
@@ -114,7 +135,7 @@ void code_jcc(struct code *c, unsigned cc, uint32_t label)
 
 void code_mod32(struct code *c, uint32_t vaddr, uint32_t tail)
 {
-	c->fix = grow(c->fix, c->nfix, &c->capfix, sizeof(*c->fix));
+	c->fix = code_more(c->fix, c->nfix, &c->capfix, sizeof(*c->fix));
 	c->fix[c->nfix++] = (struct map_fixup){c->n, MAP_FIX_MOD32};
 	/* the end of the instruction is subtracted when positions are final: tail is kept in the kind */
 	c->fix[c->nfix - 1].kind |= tail << 8;
@@ -137,7 +158,7 @@ void code_ref(struct code *c, int cc, uint32_t group, uint32_t block)
 		code_byte(c, 0x0f);
 		code_byte(c, 0x80 | cc);
 	}
-	c->ref = grow(c->ref, c->nref, &c->capref, sizeof(*c->ref));
+	c->ref = code_more(c->ref, c->nref, &c->capref, sizeof(*c->ref));
 	c->ref[c->nref++] = (struct emit_ref){c->n, group, block};
 	code_u32(c, 0);
 }
@@ -145,16 +166,19 @@ void code_ref(struct code *c, int cc, uint32_t group, uint32_t block)
 /* 65 [REX] op modrm sib disp32: an absolute address of 32 bits, segment gs */
 void code_gs(struct code *c, unsigned op, unsigned reg, uint32_t tcb, bool w)
 {
-	unsigned rex = (w ? 0x48 : 0) | (reg & 8 ? 0x44 : 0);
+	unsigned rex = (w ? 0x48 : 0) | (reg & 8 ? 0x44 : 0), n = 0;
+	uint8_t *p;
 
 	code_insn(c);
-	code_byte(c, 0x65);
+	p = code_room(c);
+	p[n++] = 0x65;
 	if (rex)
-		code_byte(c, rex);
-	code_byte(c, op);
-	code_byte(c, 0x04 | (reg & 7) << 3);
-	code_byte(c, 0x25);
-	code_u32(c, tcb);
+		p[n++] = rex;
+	p[n++] = op;
+	p[n++] = 0x04 | (reg & 7) << 3;
+	p[n++] = 0x25;
+	memcpy(p + n, &tcb, 4);
+	c->n += n + 4;
 }
 
 void code_lea_label(struct code *c, unsigned reg, uint32_t label)
@@ -163,7 +187,7 @@ void code_lea_label(struct code *c, unsigned reg, uint32_t label)
 	code_byte(c, 0x48 | (reg & 8 ? 4 : 0));
 	code_byte(c, 0x8d);
 	code_byte(c, 0x05 | (reg & 7) << 3);
-	c->lr = grow(c->lr, c->nlr, &c->caplr, sizeof(*c->lr));
+	c->lr = code_more(c->lr, c->nlr, &c->caplr, sizeof(*c->lr));
 	c->lr[c->nlr++] = (struct lref){c->n, label, false};
 	code_u32(c, 0);
 }
@@ -306,17 +330,17 @@ static void translate(struct code *c, const uint32_t *cum, uint8_t *out)
 
 int code_relax(struct code *c)
 {
-	uint32_t *cum = malloc((c->nbr + 1) * sizeof(*cum));
+	uint32_t *cum = scratch((c->nbr + 1) * sizeof(*cum));
 	uint8_t *out;
 	bool again;
 
 	for (uint32_t i = 0; i < c->nbr; i++)
 		if (code_at(c, c->br[i].label) == AN_NONE)
 			c->fail = "branch to a block that was not emitted";
-	if (c->fail || !cum) {
-		free(cum);
+	if (!cum)
+		abort();
+	if (c->fail)
 		return -1;
-	}
 	do {
 		again = false;
 		sum(c, cum);
@@ -327,16 +351,13 @@ int code_relax(struct code *c)
 				c->br[i].rel32 = again = true;
 		}
 	} while (again);
-	out = malloc(c->n + cum[c->nbr] + 1);
+	out = scratch(c->n + cum[c->nbr]);
 	if (!out)
 		abort();
 	spread(c, cum, out);
 	translate(c, cum, out);
-	free(c->b);
 	c->b = out;
-	c->n += cum[c->nbr];
-	c->cap = c->n + 1;
+	c->cap = c->n += cum[c->nbr];
 	c->nbr = 0;
-	free(cum);
 	return c->fail ? -1 : 0;
 }

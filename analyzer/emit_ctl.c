@@ -18,12 +18,6 @@
 #include "emit.h"
 #include "sem_eval.h"
 
-void state(struct em *e, uint32_t vaddr)
-{
-	e->c.cur = (struct map_xlat){0, vaddr, 0, e->cur_rot, {NOREG, e->cur_rot}, 0, 0};
-	e->c.ahead = 0;
-}
-
 void commit(struct em *e)
 {
 	code_advance(&e->c, e->c.off);
@@ -63,7 +57,7 @@ static void mark(struct em *e, unsigned kind, uint32_t site)
 	code_insn(c);
 	code_bytes(c, "\x41\xc7", 2); /* movl $imm32,off(%r15) */
 	code_r15mem(c, 0, e->c.off);
-	c->fix = grow(c->fix, c->nfix, &c->capfix, sizeof(*c->fix));
+	c->fix = code_more(c->fix, c->nfix, &c->capfix, sizeof(*c->fix));
 	c->fix[c->nfix++] = (struct map_fixup){c->n, MAP_FIX_MARK};
 	code_u32(c, kind | site << RUN_MARK_ID_SHIFT);
 	e->c.off += RUN_MARK_SITE_BYTES; /* what comes next overwrites the fourth byte */
@@ -79,7 +73,7 @@ static void rsp_log(struct em *e)
 
 static uint32_t new_site(struct em *e, uint32_t b, uint32_t kind)
 {
-	e->site = grow(e->site, e->nsite, &e->capsite, sizeof(*e->site));
+	e->site = code_more(e->site, e->nsite, &e->capsite, sizeof(*e->site));
 	e->site[e->nsite] = (struct emit_site){b, kind};
 	return e->nsite++;
 }
@@ -106,7 +100,7 @@ static void entry_marks(struct em *e, uint32_t b)
 		rsp_log(e);
 		return;
 	}
-	e->xent = grow(e->xent, e->nxent, &e->capxent, sizeof(*e->xent));
+	e->xent = code_more(e->xent, e->nxent, &e->capxent, sizeof(*e->xent));
 	x = &e->xent[e->nxent++];
 	*x = (struct xentry){code_label(c), code_label(c), site, e->g->insn[e->g->block[b].first].vaddr};
 	code_gs(c, 0x39, X_RSP, TCB_EXPECT, true); /* cmp %rsp,%gs:EXPECT */
@@ -148,7 +142,7 @@ static void as_expected_rcx(struct em *e, uint32_t x)
 	code_bytes(c, "\x48\x8d\x4c\x0c\xfa", 5); /* lea -6(%rsp,%rcx),%rcx */
 	code_insn(c);
 	code_byte(c, 0xe3); /* jrcxz */
-	c->lr = grow(c->lr, c->nlr, &c->caplr, sizeof(*c->lr));
+	c->lr = code_more(c->lr, c->nlr, &c->caplr, sizeof(*c->lr));
 	c->lr[c->nlr++] = (struct lref){c->n, yes, true};
 	code_byte(c, 0);
 	code_jmp(c, x);
@@ -163,7 +157,7 @@ static void comes_back(struct em *e, uint32_t b)
 	struct code *c = &e->c;
 	struct xentry *x;
 
-	e->xback = grow(e->xback, e->nxback, &e->capxback, sizeof(*e->xback));
+	e->xback = code_more(e->xback, e->nxback, &e->capxback, sizeof(*e->xback));
 	x = &e->xback[e->nxback++];
 	*x = (struct xentry){code_label(c), code_label(c), flags, e->g->insn[e->g->block[b].first].vaddr};
 	c->cur.flags = MAP_X_STUB;
@@ -255,7 +249,7 @@ static void tail(struct em *e, int cc, uint32_t i)
 		leave(e, target);
 		return;
 	}
-	e->leave = grow(e->leave, e->nleave, &e->capleave, sizeof(*e->leave));
+	e->leave = code_more(e->leave, e->nleave, &e->capleave, sizeof(*e->leave));
 	v = &e->leave[e->nleave++];
 	*v = (struct leave){code_label(&e->c), target, target};
 	code_jcc(&e->c, cc, v->label);
@@ -266,12 +260,12 @@ static void push_return(struct em *e, uint32_t vaddr)
 	struct code *c = &e->c;
 	struct pool *p;
 
-	e->pool = grow(e->pool, e->npool, &e->cappool, sizeof(*e->pool));
+	e->pool = code_more(e->pool, e->npool, &e->cappool, sizeof(*e->pool));
 	p = &e->pool[e->npool++];
 	*p = (struct pool){code_label(c), vaddr};
 	code_insn(c);
 	code_bytes(c, "\xff\x35", 2);
-	c->lr = grow(c->lr, c->nlr, &c->caplr, sizeof(*c->lr));
+	c->lr = code_more(c->lr, c->nlr, &c->caplr, sizeof(*c->lr));
 	c->lr[c->nlr++] = (struct lref){c->n, p->label, false};
 	code_u32(c, 0);
 }
@@ -374,7 +368,7 @@ static void compare_half(struct em *e, uint32_t slot, uint32_t at, uint32_t to)
 	code_insn(c);
 	code_bytes(c, "\x81\x3d", 2);
 	code_mod32(c, slot + at, 4);
-	c->fix = grow(c->fix, c->nfix, &c->capfix, sizeof(*c->fix));
+	c->fix = code_more(c->fix, c->nfix, &c->capfix, sizeof(*c->fix));
 	c->fix[c->nfix++] = (struct map_fixup){c->n, at ? MAP_FIX_HI32 : MAP_FIX_LO32};
 	code_u32(c, to);
 }
@@ -503,7 +497,7 @@ static void loop_insn(struct em *e, uint32_t b, const struct dec *d, uint32_t i,
 	code_insn(c);
 	flow_begin(e, b);
 	code_bytes(c, d->b, d->in.length - 1);
-	c->lr = grow(c->lr, c->nlr, &c->caplr, sizeof(*c->lr));
+	c->lr = code_more(c->lr, c->nlr, &c->caplr, sizeof(*c->lr));
 	c->lr[c->nlr++] = (struct lref){c->n, one, true};
 	code_byte(c, 0);
 	flow_end(e, b);
@@ -657,7 +651,7 @@ void ctl_cold(struct em *e)
 		uint64_t v = e->pool[i].vaddr;
 
 		code_here(c, e->pool[i].label);
-		c->fix = grow(c->fix, c->nfix, &c->capfix, sizeof(*c->fix));
+		c->fix = code_more(c->fix, c->nfix, &c->capfix, sizeof(*c->fix));
 		c->fix[c->nfix++] = (struct map_fixup){c->n, MAP_FIX_ABS64};
 		code_bytes(c, &v, 8);
 	}

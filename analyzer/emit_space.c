@@ -392,7 +392,7 @@ void space_check(struct em *e, uint32_t vaddr, uint32_t live)
 	struct code *c = &e->c;
 	struct cold *k;
 
-	e->cold = grow(e->cold, e->ncold, &e->capcold, sizeof(*e->cold));
+	e->cold = code_more(e->cold, e->ncold, &e->capcold, sizeof(*e->cold));
 	k = &e->cold[e->ncold++];
 	*k = (struct cold){code_label(c), code_label(c), vaddr, save, e->cur_rot};
 	if (save) {

@@ -131,7 +131,7 @@ static void rotate(struct em *e, uint32_t h)
 	for (unsigned r = 0; r < 16; r++) {
 		if (!((ROTATABLE & ~regs) >> r & 1) || !encodable(e, &l, r))
 			continue;
-		e->rot = grow(e->rot, e->nrot, &e->caprot, sizeof(*e->rot));
+		e->rot = code_more(e->rot, e->nrot, &e->caprot, sizeof(*e->rot));
 		e->rot[e->nrot++] = (struct rot){r, write};
 		for (uint32_t i = 0; i < l.n; i++)
 			e->lid[l.b[i]] = e->nrot;
@@ -159,7 +159,7 @@ uint32_t rot_label(struct em *e, uint32_t b, uint32_t to)
 	for (uint32_t i = 0; i < e->nedge; i++)
 		if (e->edge[i].from == e->lid[b] && e->edge[i].to == to)
 			return e->edge[i].label;
-	e->edge = grow(e->edge, e->nedge, &e->capedge, sizeof(*e->edge));
+	e->edge = code_more(e->edge, e->nedge, &e->capedge, sizeof(*e->edge));
 	x = &e->edge[e->nedge++];
 	*x = (struct edge){code_label(&e->c), e->lid[b], to};
 	return x->label;
