@@ -106,7 +106,9 @@ static bool find_all(const struct module *m, const struct an_insn *i, struct for
 	}
 	rip = rip_relative(&d);
 	f->reason = emit_can(&d, i);
-	f->plain = !rip && i->flow == FLOW_NEXT && !r15_named(&d) && d.in.mnemonic != ZYDIS_MNEMONIC_ENDBR64;
+	f->gprs = (uint16_t)dec_gprs(&d);
+	f->plain = !rip && i->flow == FLOW_NEXT && !(f->gprs >> R15 & 1) &&
+		   d.in.mnemonic != ZYDIS_MNEMONIC_ENDBR64;
 	live_form(f, &d, i);
 	keep = lift(m, i, &d, rip, f);
 	if (f->n >= 0)

@@ -18,6 +18,7 @@ struct form {
 	uint64_t key[2];
 	uint8_t reason; /* enum map_reason: MAP_OK, or why it cannot be copied (emit_can) */
 	bool plain; /* no transfer, and its copy is its bytes */
+	uint16_t gprs; /* general registers it touches in any way: dec_gprs */
 	/* live.c */
 	uint32_t use, def, may;
 	/* graph_form.c */

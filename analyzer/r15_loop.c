@@ -13,9 +13,9 @@
  * Only natural loops all of whose blocks are reached inside the copy (no stub, no call or indirect
  * jump in them), without logs that read r15. The address map says r15_reg = R, spill[1] = R.
  */
-#include <stdlib.h>
 #include <string.h>
 #include "emit.h"
+#include "form.h"
 
 /* rsp, rbp, r12, r13 have encodings of their own (r15.c) */
 #define ROTATABLE (GPR_ALL & ~(1u << X_RSP | 1u << X_RBP | 1u << 12 | 1u << 13 | 1u << R15))
@@ -71,6 +71,26 @@ static bool collect(const struct em *e, uint32_t h, struct body *l)
 	return l->n > 1 || e->g->block[h].succ[0] == h || e->g->block[h].succ[1] == h;
 }
 
+/* general registers that instruction i touches; decoded where they are not kept, or if r15 is one of them. Whether r15 is written */
+static bool touches(const struct em *e, uint32_t i, uint32_t *regs, bool *write)
+{
+	const struct form *f = e->lv->form[i];
+	struct dec d;
+
+	if (f)
+		*regs |= f->gprs;
+	if (f && !(f->gprs >> R15 & 1))
+		return true;
+	if (dec_insn(e->m, &e->g->insn[i], &d))
+		return false;
+	*regs |= dec_gprs(&d);
+	for (int o = 0; o < d.in.operand_count; o++)
+		*write |= d.op[o].type == ZYDIS_OPERAND_TYPE_REGISTER &&
+			  dec_gpr(d.op[o].reg.value) == (int)R15 &&
+			  (d.op[o].actions & ZYDIS_OPERAND_ACTION_MASK_WRITE);
+	return true;
+}
+
 /* registers the loop touches; whether r15 is read or written; false: cannot be done */
 static bool touched(const struct em *e, const struct body *l, uint32_t *regs, bool *write)
 {
@@ -79,17 +99,9 @@ static bool touched(const struct em *e, const struct body *l, uint32_t *regs, bo
 	for (uint32_t n = 0; n < l->n; n++) {
 		const struct an_block *k = &e->g->block[l->b[n]];
 
-		for (uint32_t i = k->first; i < k->first + k->n; i++) {
-			struct dec d;
-
-			if (dec_insn(e->m, &e->g->insn[i], &d))
+		for (uint32_t i = k->first; i < k->first + k->n; i++)
+			if (!touches(e, i, regs, write))
 				return false;
-			*regs |= dec_gprs(&d);
-			for (int o = 0; o < d.in.operand_count; o++)
-				*write |= d.op[o].type == ZYDIS_OPERAND_TYPE_REGISTER &&
-					  dec_gpr(d.op[o].reg.value) == (int)R15 &&
-					  (d.op[o].actions & ZYDIS_OPERAND_ACTION_MASK_WRITE);
-		}
 		for (uint32_t i = e->logfirst[l->b[n]]; i < e->logfirst[l->b[n] + 1]; i++) {
 			const struct plan_log *p = &e->p->log[i];
 
@@ -113,9 +125,14 @@ static bool encodable(const struct em *e, const struct body *l, unsigned r)
 	for (uint32_t n = 0; n < l->n; n++) {
 		const struct an_block *k = &e->g->block[l->b[n]];
 
-		for (uint32_t i = k->first; i < k->first + k->n; i++)
+		for (uint32_t i = k->first; i < k->first + k->n; i++) {
+			const struct form *f = e->lv->form[i];
+
+			if (f && !(f->gprs >> R15 & 1))
+				continue;
 			if (dec_insn(e->m, &e->g->insn[i], &d) || (r15_named(&d) && r15_patch(&d, r, out)))
 				return false;
+		}
 	}
 	return true;
 }
@@ -139,13 +156,20 @@ static void rotate(struct em *e, uint32_t h)
 	}
 }
 
+#define DEEPEST 8
+
 /* outer loops first: the longest stretch without memory traffic */
 void rot_plan(struct em *e)
 {
-	for (uint32_t depth = 0; depth < 8; depth++)
+	uint32_t deep = 0; /* depths at which there are loops */
+
+	for (uint32_t b = 0; b < e->g->nblock; b++)
+		if ((e->g->block[b].flags & AN_B_LOOPHEAD) && e->g->block[b].depth < DEEPEST)
+			deep |= 1u << e->g->block[b].depth;
+	for (; deep; deep &= deep - 1)
 		for (uint32_t b = 0; b < e->g->nblock; b++)
-			if ((e->g->block[b].flags & AN_B_LOOPHEAD) && e->g->block[b].depth == depth &&
-			    !e->lid[b])
+			if ((e->g->block[b].flags & AN_B_LOOPHEAD) &&
+			    e->g->block[b].depth == (uint32_t)__builtin_ctz(deep) && !e->lid[b])
 				rotate(e, b);
 }
 
