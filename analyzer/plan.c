@@ -49,10 +49,5 @@ void plan_free(struct plan *p)
 	if (!p)
 		return;
 	free(p->log);
-	free(p->op);
-	free(p->blockop);
-	free(p->entryop);
-	free(p->retop);
-	free(p->insnops);
-	free(p);
+	free(p); /* plan_buf.c: the rest is one piece */
 }

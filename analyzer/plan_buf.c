@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include "cut.h"
 #include "plan_buf.h"
+#include "scratch.h"
 
 #define LOOP_RUNS 3 /* a loop is expected to run its blocks 2^3 times at least */
 
@@ -16,7 +17,7 @@ static bool room(void *arr, uint32_t n, uint32_t *cap, size_t size)
 	if (n < c)
 		return true;
 	c = c ? c * 2 : 64;
-	p = realloc(*(void **)arr, c * size);
+	p = scratch_more(*(void **)arr, *cap * size, c * size);
 	if (!p)
 		return false;
 	*(void **)arr = p;
@@ -24,27 +25,72 @@ static bool room(void *arr, uint32_t n, uint32_t *cap, size_t size)
 	return true;
 }
 
-struct sem_op *pe_op(struct pe *e, uint8_t code, unsigned w, unsigned dst, unsigned a, unsigned b,
-		     int64_t imm)
+bool pe_start(struct pe *e)
 {
-	static struct sem_op sink;
-	struct sem_op *op = &sink;
+	uint32_t nb = e->gr->g->nblock, ninsn = e->gr->g->ninsn;
 
-	if (room(&e->p->op, e->p->nop, &e->capop, sizeof(*op)))
-		op = &e->p->op[e->p->nop++];
-	else
-		e->nomem = true;
-	*op = (struct sem_op){code, (uint8_t)w, (uint16_t)dst, (uint16_t)a, (uint16_t)b, imm};
-	return op;
+	/* mostly enough */
+	e->capop = e->gr->nop + 3 * nb + 64;
+	e->caplog = ninsn / 2 + nb + 64;
+	e->capfix = 2 * nb + 64;
+	e->op = scratch(e->capop * sizeof(*e->op));
+	e->log = scratch(e->caplog * sizeof(*e->log));
+	e->fix = scratch(e->capfix * sizeof(*e->fix));
+	e->blockop = scratch((size_t)nb * 3 * sizeof(uint32_t));
+	e->insnops = scratch(ninsn);
+	if (!e->op || !e->log || !e->fix || !e->blockop || !e->insnops)
+		return false;
+	e->entryop = e->blockop + nb;
+	e->retop = e->entryop + nb;
+	return true;
+}
+
+/* one piece of memory, and the logs, which are not kept as long */
+struct plan *pe_take(struct pe *e)
+{
+	size_t nb = e->gr->g->nblock, ninsn = e->gr->g->ninsn;
+	struct plan *p =
+		malloc(sizeof(*p) + e->nop * sizeof(*p->op) + nb * 3 * sizeof(*p->blockop) + ninsn);
+
+	if (!p)
+		return NULL;
+	p->log = e->nlog ? malloc(e->nlog * sizeof(*p->log)) : NULL;
+	if (e->nlog && !p->log) {
+		free(p);
+		return NULL;
+	}
+	p->nlog = e->nlog;
+	p->nop = e->nop;
+	p->op = (void *)(p + 1);
+	p->blockop = (void *)(p->op + e->nop);
+	p->entryop = p->blockop + nb;
+	p->retop = p->entryop + nb;
+	p->insnops = (void *)(p->retop + nb);
+	if (e->nlog)
+		memcpy(p->log, e->log, e->nlog * sizeof(*p->log));
+	memcpy(p->op, e->op, e->nop * sizeof(*p->op));
+	memcpy(p->blockop, e->blockop, nb * 3 * sizeof(*p->blockop));
+	memcpy(p->insnops, e->insnops, ninsn);
+	return p;
+}
+
+struct sem_op *pe_more(struct pe *e)
+{
+	static _Thread_local struct sem_op sink;
+
+	if (room(&e->op, e->nop, &e->capop, sizeof(*e->op)))
+		return &e->op[e->nop++];
+	e->nomem = true;
+	return &sink;
 }
 
 void pe_log(struct pe *e, uint32_t insn, uint8_t when, uint8_t what, unsigned reg, unsigned w, int32_t disp)
 {
-	if (!room(&e->p->log, e->p->nlog, &e->caplog, sizeof(*e->p->log))) {
+	if (!room(&e->log, e->nlog, &e->caplog, sizeof(*e->log))) {
 		e->nomem = true;
 		return;
 	}
-	e->p->log[e->p->nlog++] = (struct plan_log){insn, when, what, (uint8_t)reg, (uint8_t)w, disp};
+	e->log[e->nlog++] = (struct plan_log){insn, when, what, (uint8_t)reg, (uint8_t)w, disp};
 }
 
 /* A packet costs ten bytes and more, and the processor drops packets that come too fast: sites that are expected to
@@ -79,30 +125,30 @@ void pe_target(struct pe *e, bool next, enum pe_place place, uint32_t arg)
 		e->nomem = true;
 		return;
 	}
-	e->fix[e->nfix++] = (struct pe_fix){e->p->nop - 1, arg, (uint8_t)place, next};
+	e->fix[e->nfix++] = (struct pe_fix){e->nop - 1, arg, (uint8_t)place, next};
 }
 
 int pe_resolve(struct pe *e)
 {
 	uint32_t halt, jmpx;
 
-	halt = e->p->nop;
+	halt = e->nop;
 	pe_op(e, SEM_HALT, 0, SEM_NONE, SEM_NONE, SEM_NONE, 0);
-	jmpx = e->p->nop;
+	jmpx = e->nop;
 	pe_op(e, SEM_JMPX, 0, SEM_NONE, SEM_NONE, SEM_NONE, 0);
 	if (e->nomem)
 		return -1;
 	for (uint32_t i = 0; i < e->nfix; i++) {
 		const struct pe_fix *f = &e->fix[i];
-		uint64_t *imm = (uint64_t *)&e->p->op[f->op].imm;
+		uint64_t *imm = (uint64_t *)&e->op[f->op].imm;
 		uint32_t to;
 
 		switch (f->place) {
 		case PE_BLOCK:
-			to = e->p->blockop[f->arg];
+			to = e->blockop[f->arg];
 			break;
 		case PE_RETURN:
-			to = e->p->retop[f->arg];
+			to = e->retop[f->arg];
 			break;
 		case PE_HALT:
 			to = halt;

@@ -106,7 +106,7 @@ static void emit_rec(struct pe *e, uint32_t k, const struct recs *r)
 			op.w = 0;
 			op.imm = SEM_RECIMM(0, SEM_REC_IP(op.imm));
 		}
-	*pe_op(e, 0, 0, 0, 0, 0, 0) = op;
+	*pe_new(e) = op;
 }
 
 static void emit_group(struct pe *e, uint32_t i, uint32_t k)
@@ -115,12 +115,12 @@ static void emit_group(struct pe *e, uint32_t i, uint32_t k)
 	bool computed = e->gr->note[k].flags & GN_MASK;
 	struct sem_vec known = *v;
 
-	*pe_op(e, 0, 0, 0, 0, 0, 0) = e->gr->op[k];
+	*pe_new(e) = e->gr->op[k];
 	if (computed) {
 		known.mask = SEM_MASK_REG;
 		known.count = (uint16_t)gr_mask(&e->gr->op[k]);
 	}
-	memcpy(pe_op(e, 0, 0, 0, 0, 0, 0), &known, sizeof(known));
+	memcpy(pe_new(e), &known, sizeof(known));
 	if (e->gr->op[k].op != SEM_RECVEC)
 		return;
 	if (v->mask == SEM_MASK_K && !computed)
@@ -140,7 +140,7 @@ static void emit_value(struct pe *e, uint32_t k)
 		op = (struct sem_op){SEM_MOV, 8, op.dst, SEM_FSBASE, SEM_NONE, 0};
 	else if (f & GN_RO)
 		op.op = SEM_LOADRO;
-	*pe_op(e, 0, 0, 0, 0, 0, 0) = op;
+	*pe_new(e) = op;
 }
 
 static enum sem_why why_logged(const struct gr *gr, uint32_t i)

@@ -14,6 +14,7 @@
 #include <stdlib.h>
 #include "cut.h"
 #include "plan_buf.h"
+#include "scratch.h"
 
 bool pe_is_return(const struct gr *gr, uint32_t b)
 {
@@ -27,24 +28,27 @@ static void log_needs(struct pe *e, uint32_t bi, uint8_t when, const struct gr_s
 	uint32_t insn = e->gr->g->block[bi].first;
 	enum sem_why why = when == AT_STUB ? SEM_WHY_RETURN : when == AT_BLOCK ? SEM_WHY_JOIN : SEM_WHY_ENTRY;
 
-	bool sx;
+	_Static_assert((GR_X2 & 63) + SEM_NGPR <= 64 && (GR_X4 & 63) + SEM_NGPR <= 64, "each in one word");
+	/* with whatever part of it */
+	mask &= 0xffffu & (uint32_t)(need->w[0] | need->w[GR_X2 >> 6] >> (GR_X2 & 63) |
+				     need->w[GR_X4 >> 6] >> (GR_X4 & 63));
+	for (; mask; mask &= mask - 1) {
+		unsigned r = (unsigned)__builtin_ctz(mask), w;
+		bool sx;
 
-	for (int r = 0; r < SEM_NGPR; r++)
-		if (mask >> r & 1 && gr_gpr(need, r)) {
-			unsigned w = gr_inwidth(e->gr, bi, r, gr_gpr(need, r), &sx);
-
-			pe_log_reg(e, insn, when, r, w, sx, r, why);
-		}
+		w = gr_inwidth(e->gr, bi, r, gr_gpr(need, r), &sx);
+		pe_log_reg(e, insn, when, r, w, sx, r, why);
+	}
 }
 
 static void entry_program(struct pe *e, uint32_t bi)
 {
 	struct gr_block *b = &e->gr->b[bi];
 
-	e->p->entryop[bi] = AN_NONE;
+	e->entryop[bi] = AN_NONE;
 	if (b->stub != STUB_ENTRY && b->stub != STUB_RESYNC)
 		return;
-	e->p->entryop[bi] = e->p->nop;
+	e->entryop[bi] = e->nop;
 	log_needs(e, bi, b->stub == STUB_ENTRY ? AT_ENTRY : AT_RESYNC, &b->need, 0xffffu & ~(1u << SEM_RSP));
 	pe_op(e, SEM_JMP, 0, SEM_NONE, SEM_NONE, SEM_NONE, 0);
 	pe_target(e, false, PE_BLOCK, bi);
@@ -107,57 +111,48 @@ static void block(struct pe *e, uint32_t bi)
 	bool ret = pe_is_return(gr, bi), alone = b->npred == 1 && !(b->flags & AN_B_ENTRY);
 
 	entry_program(e, bi);
-	e->p->retop[bi] = AN_NONE;
+	e->retop[bi] = AN_NONE;
 	if (ret && !alone) {
-		e->p->retop[bi] = e->p->nop;
+		e->retop[bi] = e->nop;
 		return_logs(e, bi);
 		pe_op(e, SEM_JMP, 0, SEM_NONE, SEM_NONE, SEM_NONE, 0);
 		pe_target(e, false, PE_BLOCK, bi);
 	}
-	e->p->blockop[bi] = e->p->nop;
+	e->blockop[bi] = e->nop;
 	pe_op(e, SEM_BLOCK, 0, SEM_NONE, SEM_NONE, SEM_NONE, bi);
 	if (ret && alone) {
-		e->p->retop[bi] = e->p->blockop[bi];
+		e->retop[bi] = e->blockop[bi];
 		return_logs(e, bi);
 	}
 	log_needs(e, bi, AT_BLOCK, &gr->b[bi].logneed, gr->b[bi].blklog | gr->b[bi].blkforce);
 	if (endless(gr, bi)) /* something, so that each turn has its own place in the log */
 		pe_log_reg(e, b->first, AT_BLOCK, SEM_RSP, 1, false, SEM_TLAST, SEM_WHY_OTHER);
 	for (uint32_t i = b->first; i < b->first + b->n; i++) {
-		uint32_t from = e->p->nop;
+		uint32_t from = e->nop;
 
 		pe_insn(e, i);
 		if (i + 1 == b->first + b->n)
 			pe_control(e, bi);
-		gr->broken |= e->p->nop - from > UINT8_MAX; /* none comes near */
-		e->p->insnops[i] = (uint8_t)(e->p->nop - from);
+		gr->broken |= e->nop - from > UINT8_MAX; /* none comes near */
+		e->insnops[i] = (uint8_t)(e->nop - from);
 	}
 }
 
 struct plan *pe_run(struct gr *gr)
 {
 	struct pe e = {.gr = gr};
-	uint32_t n = gr->g->nblock;
+	struct plan *p = NULL;
+	struct scratch_mark mark;
 
-	e.p = calloc(1, sizeof(*e.p));
-	if (!e.p)
+	if ((gr->mapflags & MAP_F_PTW) && cut_freq(gr) < 0) /* what it finds stays with the graph */
 		return NULL;
-	e.p->blockop = malloc((n + 1) * sizeof(uint32_t));
-	e.p->entryop = malloc((n + 1) * sizeof(uint32_t));
-	e.p->retop = malloc((n + 1) * sizeof(uint32_t));
-	e.p->insnops = malloc(gr->g->ninsn + 1);
-	if (!e.p->blockop || !e.p->entryop || !e.p->retop || !e.p->insnops)
-		goto fail;
-	if ((gr->mapflags & MAP_F_PTW) && cut_freq(gr) < 0)
-		goto fail;
-	for (uint32_t i = 0; i < n; i++)
-		block(&e, i);
-	if (pe_resolve(&e) < 0 || gr->broken)
-		goto fail;
-	free(e.fix);
-	return e.p;
-fail:
-	free(e.fix);
-	plan_free(e.p);
-	return NULL;
+	mark = scratch_mark();
+	if (pe_start(&e)) {
+		for (uint32_t i = 0; i < gr->g->nblock; i++)
+			block(&e, i);
+		if (!pe_resolve(&e) && !gr->broken)
+			p = pe_take(&e);
+	}
+	scratch_release(mark);
+	return p;
 }

@@ -164,15 +164,8 @@ static uint32_t entry_needs(const struct gr *gr)
 /* round 2 on the graph of round 1: nothing but the own needs has changed. NULL: to be planned anew */
 static struct plan *plan_now(struct gr *gr)
 {
-	struct plan *p;
-	void *op;
-
 	gr->round1 = false;
-	p = gr->cut && plan_solve(gr) == 0 ? pe_run(gr) : NULL;
-	op = p ? realloc(p->op, (p->nop + 1) * sizeof(*p->op)) : NULL; /* it waits for all other groups */
-	if (op)
-		p->op = op;
-	return p;
+	return gr->cut && plan_solve(gr) == 0 ? pe_run(gr) : NULL;
 }
 
 /* a plan that rests on summaries which have changed since */
