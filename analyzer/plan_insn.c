@@ -97,16 +97,16 @@ static void verify(struct pe *e, uint32_t i, const struct recs *r)
 
 static void emit_rec(struct pe *e, uint32_t k, const struct recs *r)
 {
-	struct sem_op op = e->gr->op[k];
+	struct sem_op *op = pe_new(e);
 
+	*op = e->gr->op[k];
 	for (uint32_t n = 0; n < r->n; n++)
 		if (r->k[n] == k && r->temp[n]) {
-			op.a = r->temp[n];
-			op.b = SEM_NONE;
-			op.w = 0;
-			op.imm = SEM_RECIMM(0, SEM_REC_IP(op.imm));
+			op->a = r->temp[n];
+			op->b = SEM_NONE;
+			op->w = 0;
+			op->imm = SEM_RECIMM(0, SEM_REC_IP(op->imm));
 		}
-	*pe_new(e) = op;
 }
 
 static void emit_group(struct pe *e, uint32_t i, uint32_t k)
@@ -133,14 +133,14 @@ static void emit_group(struct pe *e, uint32_t i, uint32_t k)
 
 static void emit_value(struct pe *e, uint32_t k)
 {
-	struct sem_op op = e->gr->op[k];
 	uint16_t f = e->gr->note[k].flags;
+	struct sem_op *op = pe_new(e);
 
+	*op = e->gr->op[k];
 	if (f & GN_SELF) /* the word at the thread pointer holds its own address (ELF TLS ABI, x86-64) */
-		op = (struct sem_op){SEM_MOV, 8, op.dst, SEM_FSBASE, SEM_NONE, 0};
+		*op = (struct sem_op){SEM_MOV, 8, op->dst, SEM_FSBASE, SEM_NONE, 0};
 	else if (f & GN_RO)
-		op.op = SEM_LOADRO;
-	*pe_new(e) = op;
+		op->op = SEM_LOADRO;
 }
 
 static enum sem_why why_logged(const struct gr *gr, uint32_t i)
@@ -167,47 +167,69 @@ static void time_stamp(struct pe *e, uint32_t i, unsigned when)
 	pe_op(e, SEM_TSC, 8, SEM_NONE, SEM_NONE, SEM_NONE, 0);
 }
 
-void pe_insn(struct pe *e, uint32_t i)
+/* a value that the decoder cannot compute from what it has, of an instruction whose result is none of the general registers */
+static void log_temporary(struct pe *e, uint32_t i, const struct sem_op *op)
+{
+	if (op->op == SEM_UNK) {
+		/* never by ptwrite: an interrupted one has not come to it (walk_seek.c) */
+		pe_log(e, i, AT_AFTER, LOG_REG, SEM_RCX, 8, 0);
+		pe_op(e, SEM_LOG, 8, op->dst, SEM_NONE, SEM_NONE, SEM_WHY_OTHER);
+	} else {
+		pe_log(e, i, AT_BEFORE, LOG_POPF, 0, 8, 0);
+		pe_op(e, SEM_LOG, 8, op->dst, SEM_NONE, SEM_NONE, SEM_WHY_SLOT);
+	}
+}
+
+static void log_registers(struct pe *e, uint32_t i)
 {
 	struct gr *gr = e->gr;
-	bool sx, timed = (gr->mapflags & MAP_F_ORDER) && gr->g->insn[i].flow == FLOW_NEXT && locks(gr, i);
-	struct recs r;
+	bool sx;
 
-	find_recs(gr, i, &r);
-	if (timed)
-		time_stamp(e, i, AT_BEFORE);
-	log_addresses(e, i, &r);
-	for (uint32_t k = gr->in[i].op; k < gr->in[i + 1].op; k++) {
-		const struct sem_op *op = &gr->op[k];
-
-		if (gr->note[k].flags & GN_SLOT2)
-			continue;
-		if (op->op == SEM_REC) {
-			emit_rec(e, k, &r);
-			if (r.n && k == r.k[r.n - 1] && (gr->mapflags & MAP_F_VERIFY) && r.n < MAXREC) {
-				verify(e, i, &r);
-			}
-		} else if (gr_has_slot2(op)) {
-			emit_group(e, i, k);
-		} else if (gr->note[k].flags & GN_EMIT) {
-			emit_value(e, k);
-		} else if ((gr->note[k].flags & GN_LOG) && (gr->note[k].flags & GN_COUNT)) {
-			if (op->op == SEM_UNK) {
-				/* never by ptwrite: an interrupted one has not come to it (walk_seek.c) */
-				pe_log(e, i, AT_AFTER, LOG_REG, SEM_RCX, 8, 0);
-				pe_op(e, SEM_LOG, 8, op->dst, SEM_NONE, SEM_NONE, SEM_WHY_OTHER);
-			} else {
-				pe_log(e, i, AT_BEFORE, LOG_POPF, 0, 8, 0);
-				pe_op(e, SEM_LOG, 8, op->dst, SEM_NONE, SEM_NONE, SEM_WHY_SLOT);
-			}
-		}
-	}
 	for (uint32_t k = gr->in[i].op; k < gr->in[i + 1].op; k++)
 		if ((gr->note[k].flags & GN_LOG) && !(gr->note[k].flags & GN_COUNT)) {
 			unsigned w = gr_logwidth(gr, i, k, gr->note[k].nw, &sx);
 
 			pe_log_reg(e, i, AT_AFTER, gr->op[k].dst, w, sx, gr->op[k].dst, why_logged(gr, i));
 		}
+}
+
+void pe_insn(struct pe *e, uint32_t i)
+{
+	struct gr *gr = e->gr;
+	bool timed = (gr->mapflags & MAP_F_ORDER) && gr->g->insn[i].flow == FLOW_NEXT && locks(gr, i);
+	bool check = gr->mapflags & MAP_F_VERIFY;
+	uint32_t k0 = gr->in[i].op, k1 = gr->in[i + 1].op;
+	uint16_t any = gr->in[i].ea || check ? GN_EA : 0;
+	struct recs r = {.n = 0};
+
+	for (uint32_t k = k0; k < k1; k++)
+		any |= gr->note[k].flags;
+	if (timed)
+		time_stamp(e, i, AT_BEFORE);
+	if (any & GN_EA) { /* else records are what they are */
+		find_recs(gr, i, &r);
+		log_addresses(e, i, &r);
+	}
+	for (uint32_t k = k0; k < k1; k++) {
+		const struct sem_op *op = &gr->op[k];
+		uint16_t f = gr->note[k].flags;
+
+		if (f & GN_SLOT2)
+			continue;
+		if (op->op == SEM_REC) {
+			emit_rec(e, k, &r);
+			if (check && r.n && k == r.k[r.n - 1] && r.n < MAXREC)
+				verify(e, i, &r);
+		} else if (gr_has_slot2(op)) {
+			emit_group(e, i, k);
+		} else if (f & GN_EMIT) {
+			emit_value(e, k);
+		} else if ((f & GN_LOG) && (f & GN_COUNT)) {
+			log_temporary(e, i, op);
+		}
+	}
+	if (any & GN_LOG)
+		log_registers(e, i);
 	if (timed)
 		time_stamp(e, i, AT_AFTER);
 }
