@@ -75,50 +75,39 @@ uint32_t flow_succ(const struct em *e, uint32_t b, uint32_t *out, uint32_t max)
 	return n;
 }
 
-/* All successors in one array: start[b] .. start[b + 1]. Each once, but for the first two: tables repeat their targets. */
+/* all successors in one array: start[b] .. start[b + 1] */
 struct flow {
 	uint32_t *to, *start;
-	uint8_t *self; /* per block: it is a successor of its own */
+	uint32_t *end; /* unchecked paths go along the edges of b but for those to checked blocks: up to here */
+	uint8_t *self; /* per block: one of those leads to it itself */
 	bool back; /* some edge leads to a block that is not further on */
 };
 
 static void flow_build(struct em *e, struct flow *f)
 {
-	uint32_t nb = e->g->nblock, cap = 2 * nb, n = 0, *from;
+	uint32_t nb = e->g->nblock, cap = 2 * nb, n = 0;
 
 	for (uint32_t i = 0; i < e->g->ntable; i++)
 		cap += e->g->table[i].ntarget;
-	f->start = scratch((nb + 1 + cap) * sizeof(*f->start) + nb);
-	from = scratch_zero(nb * sizeof(*from)); /* the last block, plus 1, that leads here */
-	if (!f->start || !from)
+	f->start = scratch((2 * nb + 1 + cap) * sizeof(*f->start) + nb);
+	if (!f->start)
 		abort();
-	f->to = f->start + nb + 1;
+	f->end = f->start + nb + 1;
+	f->to = f->end + nb;
 	f->self = (uint8_t *)(f->to + cap);
 	f->back = false;
 	for (uint32_t b = 0; b < nb; b++) {
-		uint32_t end = n + flow_succ(e, b, f->to + n, cap - n);
-
 		f->start[b] = n;
+		n += flow_succ(e, b, f->to + n, cap - n);
+		f->end[b] = last(e->g, b)->flow == FLOW_SYSCALL ? f->start[b] : n;
 		f->self[b] = 0;
-		for (uint32_t i = n; i < end; i++) {
-			uint32_t to = f->to[i];
-
-			if (from[to] == b + 1 && n - f->start[b] >= 2)
-				continue;
-			from[to] = b + 1;
-			f->to[n++] = to;
-			f->self[b] |= to == b;
-			f->back |= to <= b;
-			e->nflow[to]++;
+		for (uint32_t i = f->start[b]; i < n; i++) {
+			f->self[b] |= f->to[i] == b && i < f->end[b];
+			f->back |= f->to[i] <= b;
+			e->nflow[f->to[i]]++;
 		}
 	}
 	f->start[nb] = n;
-}
-
-/* Unchecked paths go along the edges of b but for those to checked blocks: up to here. */
-static uint32_t path_end(const struct em *e, const struct flow *f, uint32_t b)
-{
-	return f->start[b + (last(e->g, b)->flow != FLOW_SYSCALL)];
 }
 
 static uint32_t weight(const struct em *e, uint32_t b)
@@ -144,7 +133,7 @@ static bool scc_close(struct em *e, const struct flow *f, struct scc *t, uint32_
 		from--;
 		t->seen[t->stk[from]] = NOWAY;
 	} while (t->stk[from] != v);
-	if (t->sp - from == 1 && (!f->self[v] || e->chk_body[v] || last(e->g, v)->flow == FLOW_SYSCALL)) {
+	if (t->sp - from == 1 && (!f->self[v] || e->chk_body[v])) {
 		t->sp = from;
 		return false;
 	}
@@ -166,6 +155,17 @@ static bool scc_close(struct em *e, const struct flow *f, struct scc *t, uint32_
 	return need;
 }
 
+/* the first of the edges from `at` to `end` that leads to a new block; *low: the least of what the others find */
+static const uint32_t *scan(const uint32_t *seen, const uint32_t *at, const uint32_t *end, uint32_t *low)
+{
+	uint32_t l = *low, k;
+
+	for (; at < end && (k = seen[*at]); at++)
+		l = k < l ? k : l;
+	*low = l;
+	return at;
+}
+
 static bool scc_from(struct em *e, const struct flow *f, struct scc *t, uint32_t root)
 {
 	uint32_t depth = 0, v = root;
@@ -179,19 +179,15 @@ static bool scc_from(struct em *e, const struct flow *f, struct scc *t, uint32_t
 		t->it[v] = f->start[v];
 		t->call[depth++] = v;
 		while (depth) {
-			uint32_t at, end, low, k = NOWAY;
+			uint32_t end, low;
 
 			v = t->call[depth - 1];
 			low = t->low[v];
-			for (at = t->it[v], end = path_end(e, f, v); at < end && k; at++) {
-				k = t->seen[f->to[at]];
-				if (k && k < low)
-					low = k;
-			}
-			t->it[v] = at;
+			end = f->end[v];
+			t->it[v] = (uint32_t)(scan(t->seen, f->to + t->it[v], f->to + end, &low) - f->to);
 			t->low[v] = low;
-			if (!k) {
-				v = f->to[at - 1];
+			if (t->it[v] < end) {
+				v = f->to[t->it[v]++];
 				break;
 			}
 			if (low == t->idx[v])
@@ -242,7 +238,7 @@ static uint32_t most_behind(const struct em *e, const struct flow *f, const uint
 {
 	uint32_t most = 0;
 
-	for (uint32_t s = f->start[b], end = path_end(e, f, b); s < end; s++)
+	for (uint32_t s = f->start[b], end = f->end[b]; s < end; s++)
 		if (!e->chk_body[f->to[s]] && from[f->to[s]] > most)
 			most = from[f->to[s]];
 	return most;
