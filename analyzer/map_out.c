@@ -19,7 +19,7 @@ struct out {
 	uint64_t done; /* its bytes that are hashed and written */
 	size_t n; /* and those in buf */
 	int error;
-	uint8_t buf[BUF];
+	_Alignas(64) uint8_t buf[BUF];
 };
 
 static uint64_t up(uint64_t off)
@@ -42,7 +42,7 @@ static void put(struct out *o, const void *p, size_t n)
 
 struct out *out_open(const char *path, struct map_head *h)
 {
-	struct out *o = malloc(sizeof(*o));
+	struct out *o = aligned_alloc(_Alignof(struct out), sizeof(*o));
 
 	if (!o)
 		return NULL;
@@ -117,10 +117,18 @@ void out_add(struct out *o, const void *p, size_t n)
 	o->n += n;
 }
 
+void *out_room(struct out *o, size_t n)
+{
+	_Static_assert(OUT_ROOM <= BUF, "an empty buffer has it");
+	if (n > sizeof(o->buf) - o->n)
+		flush(o);
+	o->n += n;
+	return o->buf + o->n - n;
+}
+
 void out_fill(struct out *o, uint8_t byte, size_t n)
 {
-	while (n--)
-		out_add(o, &byte, 1);
+	memset(out_room(o, n), byte, n);
 }
 
 int out_close(struct out *o, bool all)

@@ -135,11 +135,6 @@ static uint32_t target(const struct mw *w, uint32_t gi, uint32_t t)
 	return w->opbase[c->group] + w->plan[c->group]->blockop[c->block];
 }
 
-static bool slotted(uint8_t op)
-{
-	return op == SEM_RECVEC || op == SEM_RECREP || op == SEM_RECXS;
-}
-
 /* op asks where control went at the end of a block: where that is in the copy */
 static bool ask(const struct mw *w, uint32_t gi, uint32_t block, struct sem_op *o)
 {
@@ -171,6 +166,10 @@ static bool ask_value(const struct mw *w, uint32_t gi, uint32_t k, struct sem_op
 
 static int number_ops(struct mw *w, uint32_t gi)
 {
+	_Static_assert(SEM_RECVEC + 1 == SEM_RECREP && SEM_RECREP + 1 == SEM_RECXS && SEM_RECXS < SEM_VCHK &&
+			       SEM_VCHK < SEM_FLOW && SEM_VCHK < SEM_PTW && SEM_VCHK < SEM_PTWSX &&
+			       SEM_VCHK < SEM_BLOCK,
+		       "what is looked at comes behind what is not");
 	const struct plan *p = w->plan[gi];
 	struct sem_op *o = p->op;
 	uint32_t block = 0, nptw = 0;
@@ -179,6 +178,10 @@ static int number_ops(struct mw *w, uint32_t gi)
 		uint32_t t = SEM_TAKEN(o[i].imm), n = SEM_NEXT(o[i].imm);
 		bool taken = true, next = true;
 
+		if (o[i].op <= SEM_VCHK) { /* most */
+			i += o[i].op >= SEM_RECVEC && o[i].op <= SEM_RECXS; /* with a second slot */
+			continue;
+		}
 		switch (o[i].op) {
 		case SEM_BLOCK:
 			block = (uint32_t)o[i].imm;
@@ -214,7 +217,6 @@ static int number_ops(struct mw *w, uint32_t gi)
 			taken = false;
 			break;
 		default:
-			i += slotted(o[i].op);
 			continue;
 		}
 		t = taken ? target(w, gi, t) : AN_NONE;
@@ -252,19 +254,20 @@ static void put_group(struct mw *w, uint32_t gi)
 static void put_blocks(struct mw *w, uint32_t gi)
 {
 	const struct an_group *g = &w->m->group[gi];
+	const uint32_t *op = w->plan[gi]->blockop, *off = w->em[gi]->block_off;
 
 	for (uint32_t b = 0; b < g->nblock; b++) {
 		const struct an_block *k = &g->block[b];
-		struct map_block mb = {block_vaddr(g, b),
-				       w->opbase[gi] + w->plan[gi]->blockop[b],
-				       w->insn,
-				       (uint16_t)k->n,
-				       (uint16_t)k->flags,
-				       w->group,
-				       w->base[gi] + w->em[gi]->block_off[b]};
+		struct map_block *mb = out_room(w->out, sizeof(*mb));
 
+		*mb = (struct map_block){block_vaddr(g, b),
+					 w->opbase[gi] + op[b],
+					 w->insn,
+					 (uint16_t)k->n,
+					 (uint16_t)k->flags,
+					 w->group,
+					 w->base[gi] + off[b]};
 		w->insn += k->n;
-		out_add(w->out, &mb, sizeof(mb));
 	}
 	w->group++;
 }
@@ -273,9 +276,18 @@ static void put_insnlen(struct mw *w, uint32_t gi)
 {
 	const struct an_group *g = &w->m->group[gi];
 
-	for (uint32_t b = 0; b < g->nblock; b++)
-		for (uint32_t i = 0; i < g->block[b].n; i++)
-			out_add(w->out, &g->insn[g->block[b].first + i].len, 1);
+	for (uint32_t b = 0; b < g->nblock; b++) {
+		const struct an_insn *n = &g->insn[g->block[b].first];
+
+		for (uint32_t k, left = g->block[b].n; left; left -= k) {
+			uint8_t *p;
+
+			k = left < OUT_ROOM ? left : OUT_ROOM;
+			p = out_room(w->out, k);
+			for (uint32_t i = 0; i < k; i++)
+				*p++ = n++->len;
+		}
+	}
 }
 
 static void put_insnops(struct mw *w, uint32_t gi)

@@ -572,6 +572,27 @@ static void retarget(struct module *m, struct patches *ps, uint32_t gi, struct e
 	}
 }
 
+/* bytes of the text from v on, up to len, that are all left over from relocated code, or none of which is */
+static uint32_t stretch(const struct module *m, const struct patches *ps, uint32_t v, uint32_t len, bool over)
+{
+	const uint8_t *code = m->live_byte + v, *used = ps->used + v;
+	const uint64_t one = 0x0101010101010101u;
+	uint64_t c, u;
+	uint32_t n = 0;
+
+	_Static_assert(AN_BYTE_CODE == 1 && FREE == 0, "in eight bytes at once: those that are left over are zero");
+	for (; n + 8 <= len - v; n += 8) {
+		memcpy(&c, code + n, 8);
+		memcpy(&u, used + n, 8);
+		c = (c ^ one) | u;
+		if (over ? c : (c - one) & ~c & one << 7)
+			break;
+	}
+	while (n < len - v && (code[n] == AN_BYTE_CODE && used[n] == FREE) == over)
+		n++;
+	return n;
+}
+
 int patch_write(struct module *m, struct patches *ps, struct emitted *const *em, const uint32_t *base)
 {
 	ps->n = 0;
@@ -592,13 +613,10 @@ int patch_write(struct module *m, struct patches *ps, struct emitted *const *em,
 		if (m->group[gi].reason == MAP_OK)
 			retarget(m, ps, gi, em, base);
 	for (uint32_t v = 0, n, len = m->text_hi - m->text_lo; v < len; v += n) {
-		for (n = 0; v + n < len && m->live_byte[v + n] == AN_BYTE_CODE && ps->used[v + n] == FREE;
-		     n++)
-			;
+		v += stretch(m, ps, v, len, false);
+		n = stretch(m, ps, v, len, true);
 		if (n)
 			add(ps, m->text_lo + v, MAP_PATCH_INT3, n);
-		else
-			n = 1;
 	}
 	sort_first(ps->p, ps->n, sizeof(*ps->p));
 	return 0;
