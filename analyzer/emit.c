@@ -15,20 +15,29 @@
 #include "nondet.h"
 #include "scratch.h"
 
+/* the n bytes of the instruction at vaddr; disp: where its displacement is, if that is relative to rip, else 0 */
+static void copy(struct em *e, uint32_t vaddr, const uint8_t *b, unsigned n, unsigned disp)
+{
+	struct code *c = &e->c;
+	uint32_t rel;
+
+	code_insn(c);
+	memcpy(code_room(c), b, n);
+	c->n += n;
+	if (disp) {
+		memcpy(&rel, b + disp, 4);
+		c->n -= n - disp;
+		code_mod32(c, vaddr + n + rel, n - disp - 4);
+		c->n += n - disp - 4;
+	}
+}
+
 void emit_bytes(struct em *e, const struct dec *d, const uint8_t *b)
 {
 	const ZydisDecodedInstruction *in = &d->in;
-	struct code *c = &e->c;
-	unsigned at = in->raw.disp.offset;
+	bool rip = (in->attributes & ZYDIS_ATTRIB_HAS_MODRM) && in->raw.modrm.mod == 0 && in->raw.modrm.rm == 5;
 
-	code_insn(c);
-	if (!(in->attributes & ZYDIS_ATTRIB_HAS_MODRM) || in->raw.modrm.mod != 0 || in->raw.modrm.rm != 5) {
-		code_bytes(c, b, in->length);
-		return;
-	}
-	code_bytes(c, b, at);
-	code_mod32(c, d->vaddr + in->length + (uint32_t)in->raw.disp.value, in->length - at - 4);
-	code_bytes(c, b + at + 4, in->length - at - 4);
+	copy(e, d->vaddr, b, in->length, rip ? in->raw.disp.offset : 0);
 }
 
 static bool names_gs(const struct dec *d)
@@ -169,9 +178,7 @@ static bool as_is(struct em *e, uint32_t b, uint32_t i)
 	inner_check(e, b, n->vaddr, e->lv->before[i]);
 	if (fuses(e, b, i))
 		ctl_move(e, b);
-	code_insn(&e->c);
-	memcpy(code_room(&e->c), p, n->len);
-	e->c.n += n->len;
+	copy(e, n->vaddr, p, n->len, n->disp);
 	if (e->logafter < e->logend) {
 		state(e, n->vaddr + n->len);
 		logs(e, e->logafter, e->logend, NULL, live_after(e->g, i));

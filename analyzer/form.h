@@ -17,7 +17,7 @@ struct form {
 	/* bytes, without the distance of a direct jump or call and what is relative to rip; length; flow */
 	uint64_t key[2];
 	uint8_t reason; /* enum map_reason: MAP_OK, or why it cannot be copied (emit_can) */
-	bool plain; /* no transfer, and its copy is its bytes */
+	bool plain; /* no transfer, and its copy is its bytes (but for what is relative to rip) */
 	uint16_t gprs; /* general registers it touches in any way: dec_gprs */
 	/* live.c */
 	uint32_t use, def, may;
