@@ -35,7 +35,8 @@ static void copy(struct em *e, uint32_t vaddr, const uint8_t *b, unsigned n, uns
 void emit_bytes(struct em *e, const struct dec *d, const uint8_t *b)
 {
 	const ZydisDecodedInstruction *in = &d->in;
-	bool rip = (in->attributes & ZYDIS_ATTRIB_HAS_MODRM) && in->raw.modrm.mod == 0 && in->raw.modrm.rm == 5;
+	bool rip =
+		(in->attributes & ZYDIS_ATTRIB_HAS_MODRM) && in->raw.modrm.mod == 0 && in->raw.modrm.rm == 5;
 
 	copy(e, d->vaddr, b, in->length, rip ? in->raw.disp.offset : 0);
 }
@@ -437,17 +438,23 @@ static struct emitted *take(struct em *e)
 {
 	uint32_t nb = e->g->nblock, nptw = 0;
 	const struct code *c = &e->c;
-	struct emitted *x = malloc(sizeof(*x) + nb * (2 * sizeof(uint32_t) + sizeof(*x->flow)) +
-				   e->nptw * sizeof(*x->ptw) + c->nfix * sizeof(*x->fix) +
-				   c->nref * sizeof(*x->ref) + c->nxl * sizeof(*x->xlat) +
-				   e->nsite * sizeof(*x->site) + c->n);
+	struct emitted *x =
+		malloc(sizeof(*x) + nb * (2 * sizeof(uint32_t) + sizeof(*x->flow)) +
+		       e->nptw * sizeof(*x->ptw) + c->nfix * sizeof(*x->fix) + c->nref * sizeof(*x->ref) +
+		       c->nxl * sizeof(*x->xlat) + e->nsite * sizeof(*x->site) + c->n);
 	uint32_t *at = (uint32_t *)(x + 1);
 
 	_Static_assert(_Alignof(struct map_xlat) <= 4 && _Alignof(struct emit_flow) <= 4, "they are words");
 	if (!x)
 		abort();
-	*x = (struct emitted){.ntext = c->n, .nfix = c->nfix, .nref = c->nref, .nxlat = c->nxl,
-			      .nsite = e->nsite, .nptw = e->nptw, .logbytes = e->logbytes, .place = e->place};
+	*x = (struct emitted){.ntext = c->n,
+			      .nfix = c->nfix,
+			      .nref = c->nref,
+			      .nxlat = c->nxl,
+			      .nsite = e->nsite,
+			      .nptw = e->nptw,
+			      .logbytes = e->logbytes,
+			      .place = e->place};
 	x->block_off = at;
 	x->stub_off = x->block_off + nb;
 	x->flow = (void *)(x->stub_off + nb);

@@ -156,7 +156,8 @@ struct em {
 	struct code c;
 	uint32_t *body, *stubl; /* labels per block */
 	uint32_t *logfirst; /* nblock + 1: first log of each block */
-	uint32_t log, logafter, logend; /* those of the instruction being emitted; from logafter on those behind it */
+	uint32_t log, logafter,
+		logend; /* those of the instruction being emitted; from logafter on those behind it */
 	uint32_t *bytes; /* logged by each block's body */
 	uint32_t *sbytes; /* logged by each block's stub, mark included */
 	uint8_t *tells; /* each block's body has a ptwrite */

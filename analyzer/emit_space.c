@@ -78,7 +78,8 @@ uint32_t flow_succ(const struct em *e, uint32_t b, uint32_t *out, uint32_t max)
 /* all successors in one array: start[b] .. start[b + 1] */
 struct flow {
 	uint32_t *to, *start;
-	uint32_t *end; /* unchecked paths go along the edges of b but for those to checked blocks: up to here */
+	uint32_t *
+		end; /* unchecked paths go along the edges of b but for those to checked blocks: up to here */
 	uint8_t *self; /* per block: one of those leads to it itself */
 	bool back; /* some edge leads to a block that is not further on */
 };
@@ -119,7 +120,8 @@ static uint32_t weight(const struct em *e, uint32_t b)
 
 struct scc {
 	uint32_t *idx, *low, *stk, *it, *call;
-	uint32_t *seen; /* what an edge to a block finds: 0, it is new; its idx while it is on the stack; NOWAY */
+	uint32_t *
+		seen; /* what an edge to a block finds: 0, it is new; its idx while it is on the stack; NOWAY */
 	uint32_t sp, next;
 };
 #define NOWAY 0xffffffffu
@@ -143,8 +145,8 @@ static bool scc_close(struct em *e, const struct flow *f, struct scc *t, uint32_
 
 		need |= e->bytes[w] || e->tells[w];
 		deepest = k->depth > deepest ? k->depth : deepest;
-		if (k->depth < o->depth || (k->depth == o->depth && (k->flags & AN_B_LOOPHEAD) &&
-					    !(o->flags & AN_B_LOOPHEAD)))
+		if (k->depth < o->depth ||
+		    (k->depth == o->depth && (k->flags & AN_B_LOOPHEAD) && !(o->flags & AN_B_LOOPHEAD)))
 			best = w;
 	}
 	t->sp = from;

@@ -107,8 +107,7 @@ static bool find_all(const struct module *m, const struct an_insn *i, struct for
 	rip = rip_relative(&d);
 	f->reason = emit_can(&d, i);
 	f->gprs = (uint16_t)dec_gprs(&d);
-	f->plain = i->flow == FLOW_NEXT && !(f->gprs >> R15 & 1) &&
-		   d.in.mnemonic != ZYDIS_MNEMONIC_ENDBR64;
+	f->plain = i->flow == FLOW_NEXT && !(f->gprs >> R15 & 1) && d.in.mnemonic != ZYDIS_MNEMONIC_ENDBR64;
 	live_form(f, &d, i);
 	keep = lift(m, i, &d, rip, f);
 	if (f->n >= 0)

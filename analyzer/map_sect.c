@@ -260,12 +260,8 @@ static void put_blocks(struct mw *w, uint32_t gi)
 		const struct an_block *k = &g->block[b];
 		struct map_block *mb = out_room(w->out, sizeof(*mb));
 
-		*mb = (struct map_block){block_vaddr(g, b),
-					 w->opbase[gi] + op[b],
-					 w->insn,
-					 (uint16_t)k->n,
-					 (uint16_t)k->flags,
-					 w->group,
+		*mb = (struct map_block){block_vaddr(g, b),   w->opbase[gi] + op[b], w->insn,
+					 (uint16_t)k->n,      (uint16_t)k->flags,    w->group,
 					 w->base[gi] + off[b]};
 		w->insn += k->n;
 	}

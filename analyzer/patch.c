@@ -580,7 +580,8 @@ static uint32_t stretch(const struct module *m, const struct patches *ps, uint32
 	uint64_t c, u;
 	uint32_t n = 0;
 
-	_Static_assert(AN_BYTE_CODE == 1 && FREE == 0, "in eight bytes at once: those that are left over are zero");
+	_Static_assert(AN_BYTE_CODE == 1 && FREE == 0,
+		       "in eight bytes at once: those that are left over are zero");
 	for (; n + 8 <= len - v; n += 8) {
 		memcpy(&c, code + n, 8);
 		memcpy(&u, used + n, 8);

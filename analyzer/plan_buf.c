@@ -49,8 +49,7 @@ bool pe_start(struct pe *e)
 struct plan *pe_take(struct pe *e)
 {
 	size_t nb = e->gr->g->nblock, ninsn = e->gr->g->ninsn;
-	struct plan *p =
-		malloc(sizeof(*p) + e->nop * sizeof(*p->op) + nb * 3 * sizeof(*p->blockop) + ninsn);
+	struct plan *p = malloc(sizeof(*p) + e->nop * sizeof(*p->op) + nb * 3 * sizeof(*p->blockop) + ninsn);
 
 	if (!p)
 		return NULL;

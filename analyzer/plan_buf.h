@@ -34,8 +34,8 @@ static inline struct sem_op *pe_new(struct pe *e)
 {
 	return e->nop < e->capop ? &e->op[e->nop++] : pe_more(e);
 }
-static inline struct sem_op *pe_op(struct pe *e, uint8_t code, unsigned w, unsigned dst, unsigned a, unsigned b,
-				   int64_t imm)
+static inline struct sem_op *pe_op(struct pe *e, uint8_t code, unsigned w, unsigned dst, unsigned a,
+				   unsigned b, int64_t imm)
 {
 	struct sem_op *op = pe_new(e);
 

@@ -22,6 +22,7 @@
 #include <ucontext.h>
 #include <unistd.h>
 #include "emit.h"
+#include "scratch.h"
 #include "sem_lift.h"
 
 struct st {
@@ -272,6 +273,7 @@ static void one(struct dec *d, bool perturb)
 	struct st s, want, rw;
 	const char *why;
 	uint32_t used = dec_gprs(d), live;
+	struct scratch_mark mark = scratch_mark();
 
 	random_state(d, &s);
 	und_flags = d->in.cpu_flags ? d->in.cpu_flags->undefined : 0;
@@ -294,7 +296,7 @@ static void one(struct dec *d, bool perturb)
 	code_insn(&e.c);
 	if (e.c.fail) {
 		report(d, e.c.fail);
-		code_free(&e.c);
+		scratch_release(mark);
 		return;
 	}
 	memcpy(code, e.c.b, e.c.n);
@@ -319,7 +321,7 @@ static void one(struct dec *d, bool perturb)
 		report(d, why);
 	else
 		passed++;
-	code_free(&e.c);
+	scratch_release(mark);
 }
 
 int main(int argc, char **argv)
