@@ -14,6 +14,7 @@
  */
 #include <string.h>
 #include "disc.h"
+#include "scratch.h"
 
 static uint8_t flow_of(unsigned kind)
 {
@@ -50,7 +51,7 @@ static bool leader(const struct disc *d, const struct an_group *g, uint32_t i)
 	if (!i || p->flow != FLOW_NEXT || p->vaddr + p->len != in->vaddr ||
 	    (d->st[in->vaddr - d->lo] & (ST_LEAD | ST_ENTRY | ST_LAND | ST_TARGET)))
 		return true;
-	return i > 1 && p[-1].vaddr + p[-1].len > p->vaddr; /* behind a prefix variant */
+	return d->nalt && i > 1 && p[-1].vaddr + p[-1].len > p->vaddr; /* behind a prefix variant */
 }
 
 /* of the call at v; s: what discovery found there. Code without unwind tables has rules of its own (discover_walk.c). */
@@ -76,30 +77,56 @@ static uint8_t rip_disp(const struct disc *d, uint32_t v, unsigned len, unsigned
 	return p[len - 6] == 0xff && (p[len - 5] & 0xc7) == 5 ? len - 4 : 0;
 }
 
-/* Pass 1: counts (out == NULL) or fills instructions. */
-static uint32_t scan_insns(const struct disc *d, const struct an_group *g, struct an_insn *out)
+static bool has_target(unsigned kind)
 {
+	return (1u << K_JMP8 | 1u << K_JMP32 | 1u << K_JCC8 | 1u << K_JCC32 | 1u << K_CALL) >> kind & 1;
+}
+
+/* Fills instructions, and the index that insn_at asks. */
+static uint32_t find_insns(struct disc *d, const struct an_group *g, struct an_insn *out)
+{
+	const uint8_t *il = d->il, *st = d->st;
 	bool whole = !d->nalt; /* no instruction begins within another one */
-	uint32_t n = 0;
+	uint32_t n = 0, line = AN_NONE;
 
 	for (uint32_t r = 0; r < g->nrange; r++)
-		for (uint32_t v = g->range[r].start, len; v < g->range[r].end; v += len) {
-			uint8_t b = d->il[v - d->lo], s = d->st[v - d->lo];
+		for (uint32_t o = g->range[r].start - d->lo, end = g->range[r].end - d->lo, step; o < end;
+		     o += step) {
+			unsigned len = IL_LEN(il[o]), kind = IL_KIND(il[o]);
 
-			len = 1;
-			if (!IL_START(b))
+			step = whole && len ? len : 1;
+			if (!len)
 				continue;
-			len = whole ? IL_LEN(b) : 1;
-			if (out)
-				out[n] = (struct an_insn){.vaddr = v,
-							  .len = IL_LEN(b),
-							  .flow = flow_of(IL_KIND(b)),
-							  .target = disc_target(d, v),
-							  .flags = call_flags(d, v, s),
-							  .disp = rip_disp(d, v, IL_LEN(b), IL_KIND(b))};
+			out[n] = (struct an_insn){.vaddr = d->lo + o,
+						  .len = len,
+						  .flow = flow_of(kind),
+						  .target = has_target(kind) ? disc_target(d, d->lo + o)
+									     : AN_NONE,
+						  .flags = call_flags(d, d->lo + o, st[o]),
+						  .disp = rip_disp(d, d->lo + o, len, kind)};
+			if (o / INSN_NEAR != line) {
+				line = o / INSN_NEAR;
+				d->insn[line] = n;
+			}
 			n++;
 		}
 	return n;
+}
+
+/* cfg_insn_at while the group is made */
+static uint32_t insn_at(const struct disc *d, const struct an_group *g, uint32_t vaddr)
+{
+	uint32_t i;
+
+	if (!disc_in(d, vaddr))
+		return AN_NONE;
+	/* The index may be another group's, where none of this one's instructions begins. */
+	i = d->insn[(vaddr - d->lo) / INSN_NEAR];
+	if (i >= g->ninsn || g->insn[i].vaddr + INSN_NEAR <= vaddr)
+		return AN_NONE;
+	while (i < g->ninsn && g->insn[i].vaddr < vaddr)
+		i++;
+	return i < g->ninsn && g->insn[i].vaddr == vaddr ? i : AN_NONE;
 }
 
 static uint32_t block_flags(uint8_t st)
@@ -107,48 +134,48 @@ static uint32_t block_flags(uint8_t st)
 	return (st & ST_ENTRY ? AN_B_ENTRY : 0) | (st & ST_LAND ? AN_B_LANDING : 0);
 }
 
-static uint32_t block_at(const struct an_group *g, uint32_t vaddr)
+static uint32_t block_at(const struct disc *d, const struct an_group *g, uint32_t vaddr)
 {
-	uint32_t i = cfg_insn_at(g, vaddr);
+	uint32_t i = insn_at(d, g, vaddr);
 
 	return i == AN_NONE || g->block[g->insn[i].block].first != i ? AN_NONE : g->insn[i].block;
 }
 
 /* Block that the instruction's end leads to. */
-static uint32_t next_block(const struct an_group *g, uint32_t i)
+static uint32_t next_block(const struct disc *d, const struct an_group *g, uint32_t i)
 {
 	uint32_t v = g->insn[i].vaddr + g->insn[i].len;
 
 	if (i + 1 < g->ninsn && g->insn[i + 1].vaddr == v)
 		return g->insn[i + 1].block;
-	return block_at(g, v);
+	return block_at(d, g, v);
 }
 
-static void link_block(struct an_group *g, struct an_block *b)
+static void link_block(const struct disc *d, struct an_group *g, struct an_block *b)
 {
 	uint32_t last = b->first + b->n - 1;
 	const struct an_insn *in = &g->insn[last];
 
 	switch (in->flow) {
 	case FLOW_JMP:
-		b->succ[0] = block_at(g, in->target);
+		b->succ[0] = block_at(d, g, in->target);
 		break;
 	case FLOW_JCC:
-		b->succ[0] = block_at(g, in->target);
-		b->succ[1] = next_block(g, last);
+		b->succ[0] = block_at(d, g, in->target);
+		b->succ[1] = next_block(d, g, last);
 		break;
 	case FLOW_CALL:
 	case FLOW_ICALL:
 		if (in->flags & AN_I_NORETURN)
 			break;
-		b->succ[1] = next_block(g, last);
+		b->succ[1] = next_block(d, g, last);
 		if (b->succ[1] != AN_NONE)
 			g->block[b->succ[1]].flags |=
 				AN_B_RETURN | (in->flags & AN_I_SETJMP ? AN_B_TWICE : 0);
 		break;
 	case FLOW_NEXT:
 	case FLOW_SYSCALL:
-		b->succ[1] = next_block(g, last);
+		b->succ[1] = next_block(d, g, last);
 		break;
 	}
 }
@@ -157,8 +184,8 @@ static int make_tables(struct disc *d, struct an_group *g)
 {
 	uint32_t n = 0;
 
-	for (uint32_t i = 0; i < g->ninsn; i++)
-		n += g->insn[i].flow == FLOW_IJMP;
+	for (uint32_t i = 0; i < g->nblock; i++)
+		n += g->insn[g->block[i].first + g->block[i].n - 1].flow == FLOW_IJMP;
 	if (!n)
 		return 0;
 	if (!(g->table = calloc(n, sizeof(*g->table))))
@@ -181,7 +208,7 @@ static int make_tables(struct disc *d, struct an_group *g)
 			return -1;
 		b->table = g->ntable++;
 		for (uint32_t k = 0; k < j->ntarget; k++) {
-			uint32_t to = block_at(g, j->target[k]);
+			uint32_t to = block_at(d, g, j->target[k]);
 
 			if (to == AN_NONE) {
 				t->exact = false; /* lies in opaque bytes or is another group's entry */
@@ -194,115 +221,113 @@ static int make_tables(struct disc *d, struct an_group *g)
 	return 0;
 }
 
-/* Calls fn for every edge out of block i; duplicates of a table are visited once in a row only. */
-#define EACH_SUCC(g, i, s, body)                                                                             \
+/* Calls fn for every edge out of block i, none twice. Only a table's targets may repeat otherwise than by pairs: seen. */
+#define EACH_EDGE(g, i, s, body)                                                                             \
 	do {                                                                                                 \
 		const struct an_block *b_ = &(g)->block[i];                                                  \
-		for (int k_ = 0; k_ < 2; k_++) {                                                             \
-			uint32_t s = b_->succ[k_];                                                           \
-			if (s != AN_NONE)                                                                    \
-				body;                                                                        \
+		const struct an_table *t_ = b_->table != AN_NONE ? &(g)->table[b_->table] : NULL;            \
+		uint32_t s = b_->succ[0];                                                                    \
+		if (s != AN_NONE)                                                                            \
+			body;                                                                                \
+		s = b_->succ[1];                                                                             \
+		if (s != AN_NONE && s != b_->succ[0])                                                        \
+			body;                                                                                \
+		for (uint32_t k_ = 0; t_ && k_ < t_->ntarget; k_++) {                                        \
+			s = t_->target[k_];                                                                  \
+			if (seen[s] == i)                                                                    \
+				continue;                                                                    \
+			seen[s] = i;                                                                         \
+			body;                                                                                \
 		}                                                                                            \
-		if (b_->table != AN_NONE)                                                                    \
-			for (uint32_t k_ = 0; k_ < (g)->table[b_->table].ntarget; k_++) {                    \
-				uint32_t s = (g)->table[b_->table].target[k_];                               \
-				body;                                                                        \
-			}                                                                                    \
 	} while (0)
-
-static void mark_reached(struct an_group *g, uint32_t *stack)
-{
-	uint32_t n = 0;
-
-	for (uint32_t i = 0; i < g->nblock; i++)
-		if (g->block[i].flags & (AN_B_ENTRY | AN_B_LANDING | AN_B_TARGET | AN_B_ANYTARGET)) {
-			g->block[i].flags |= AN_B_REACHED;
-			stack[n++] = i;
-		}
-	while (n) {
-		uint32_t i = stack[--n];
-
-		EACH_SUCC(g, i, s, {
-			if (!(g->block[s].flags & AN_B_REACHED)) {
-				g->block[s].flags |= AN_B_REACHED;
-				stack[n++] = s;
-			}
-		});
-	}
-}
 
 /* Predecessor lists, without duplicates, in one allocation owned by block 0's list. */
 static int make_preds(struct an_group *g)
 {
-	uint32_t *seen = malloc(g->nblock * 2 * sizeof(*seen)), *mem, total = 0;
+	struct scratch_mark m = scratch_mark();
+	uint32_t *seen = scratch(g->nblock * sizeof(*seen)), *mem, total = 0;
 
 	if (!seen)
 		return -1;
-	memset(seen, 0xff, g->nblock * sizeof(*seen));
-	mark_reached(g, seen + g->nblock);
+	if (g->ntable)
+		memset(seen, 0xff, g->nblock * sizeof(*seen));
 	for (uint32_t i = 0; i < g->nblock; i++)
-		EACH_SUCC(g, i, s, {
-			if (seen[s] != i) {
-				seen[s] = i;
-				g->block[s].npred++;
-				total++;
-			}
+		EACH_EDGE(g, i, s, {
+			g->block[s].npred++;
+			total++;
 		});
-	mem = malloc((total + 1) * sizeof(*mem));
-	if (!mem) {
-		free(seen);
-		return -1;
-	}
-	for (uint32_t i = 0; i < g->nblock; i++) {
+	mem = malloc((total + 1ul) * sizeof(*mem));
+	for (uint32_t i = 0; mem && i < g->nblock; i++) {
 		g->block[i].pred = mem;
 		mem += g->block[i].npred;
 		g->block[i].npred = 0;
 	}
-	memset(seen, 0xff, g->nblock * sizeof(*seen));
-	for (uint32_t i = 0; i < g->nblock; i++)
-		EACH_SUCC(g, i, s, {
-			if (seen[s] != i) {
-				seen[s] = i;
-				g->block[s].pred[g->block[s].npred++] = i;
-			}
-		});
-	free(seen);
-	return 0;
+	if (g->ntable)
+		memset(seen, 0xff, g->nblock * sizeof(*seen));
+	for (uint32_t i = 0; mem && i < g->nblock; i++)
+		EACH_EDGE(g, i, s, { g->block[s].pred[g->block[s].npred++] = i; });
+	scratch_release(m);
+	return mem ? 0 : -1;
 }
 
 uint32_t cfg_count(const struct disc *d, const struct an_group *g)
 {
-	return scan_insns(d, g, NULL);
+	const uint64_t ones = 0x0101010101010101u;
+	uint32_t n = 0;
+
+	/* eight bytes at a time: what begins an instruction has its length in the low half */
+	for (uint32_t r = 0; r < g->nrange; r++)
+		for (uint32_t o = g->range[r].start - d->lo, end = g->range[r].end - d->lo; o < end; o += 8) {
+			uint64_t il;
+
+			memcpy(&il, d->il + o, 8); /* there is slack behind the text */
+			if (end - o < 8)
+				il &= (1ull << 8 * (end - o)) - 1;
+			n += (((il & 15 * ones) + 15 * ones) >> 4 & ones) * ones >> 56;
+		}
+	return n;
+}
+
+static int make_blocks(const struct disc *d, struct an_group *g)
+{
+	struct scratch_mark m = scratch_mark();
+	uint32_t *first = scratch((g->ninsn + 1ul) * sizeof(*first)), nb = 0;
+
+	if (!first)
+		return -1;
+	for (uint32_t i = 0; i < g->ninsn; i++) {
+		if (leader(d, g, i))
+			first[nb++] = i;
+		g->insn[i].block = nb - 1;
+	}
+	first[nb] = g->ninsn;
+	if ((g->block = malloc(nb * sizeof(*g->block)))) {
+		g->nblock = nb;
+		for (uint32_t b = 0; b < nb; b++)
+			g->block[b] = (struct an_block){
+				.first = first[b],
+				.n = first[b + 1] - first[b],
+				.succ = {AN_NONE, AN_NONE},
+				.table = AN_NONE,
+				.flags = block_flags(d->st[g->insn[first[b]].vaddr - d->lo])};
+	}
+	scratch_release(m);
+	return g->block ? 0 : -1;
 }
 
 int cfg_build(struct disc *d, struct an_group *g)
 {
-	uint32_t nb = 0;
+	uint32_t n = cfg_count(d, g);
 
-	g->ninsn = scan_insns(d, g, NULL);
-	if (!g->ninsn)
+	if (!n)
 		return 0;
-	if (!(g->insn = malloc(g->ninsn * sizeof(*g->insn))))
+	if (!(g->insn = malloc(n * sizeof(*g->insn))))
 		return -1;
-	scan_insns(d, g, g->insn);
-	for (uint32_t i = 0; i < g->ninsn; i++) {
-		nb += leader(d, g, i);
-		g->insn[i].block = nb - 1;
-	}
-	if (!(g->block = calloc(nb, sizeof(*g->block))))
+	g->ninsn = find_insns(d, g, g->insn);
+	if (make_blocks(d, g))
 		return -1;
-	g->nblock = nb;
-	for (uint32_t i = 0; i < g->ninsn; i++) {
-		struct an_block *b = &g->block[g->insn[i].block];
-
-		if (!b->n++) {
-			b->first = i;
-			b->succ[0] = b->succ[1] = b->table = AN_NONE;
-			b->flags = block_flags(d->st[g->insn[i].vaddr - d->lo]);
-		}
-	}
-	for (uint32_t i = 0; i < nb; i++)
-		link_block(g, &g->block[i]);
+	for (uint32_t i = 0; i < g->nblock; i++)
+		link_block(d, g, &g->block[i]);
 	return make_tables(d, g) || make_preds(g) ? -1 : 0;
 }
 

@@ -10,6 +10,7 @@
  */
 #include <string.h>
 #include "disc.h"
+#include "scratch.h"
 
 enum { DEPTH_MAX = 8, WORK_PER_BLOCK = 64 };
 
@@ -32,6 +33,35 @@ static uint32_t nth_succ(const struct an_group *g, uint32_t b, uint32_t k, bool 
 		return AN_NONE;
 	}
 	return g->table[bl->table].target[k];
+}
+
+/* AN_B_REACHED: what the search from entries and landing pads has found, and what other targets lead to */
+static void mark_reached(struct dfs *s)
+{
+	struct an_group *g = s->g;
+	uint32_t n = 0;
+
+	for (uint32_t i = 0; i < g->nblock; i++) {
+		if (s->state[i]) {
+			g->block[i].flags |= AN_B_REACHED;
+		} else if (g->block[i].flags & (AN_B_TARGET | AN_B_ANYTARGET)) {
+			g->block[i].flags |= AN_B_REACHED;
+			s->stack[n++] = i;
+		}
+	}
+	while (n) {
+		uint32_t b = s->stack[--n];
+		bool end = false;
+
+		for (uint32_t k = 0; !end; k++) {
+			uint32_t t = nth_succ(g, b, k, &end);
+
+			if (t == AN_NONE || s->state[t] || (g->block[t].flags & AN_B_REACHED))
+				continue;
+			g->block[t].flags |= AN_B_REACHED;
+			s->stack[n++] = t;
+		}
+	}
 }
 
 static bool dfs_from(struct dfs *s, uint32_t root)
@@ -73,6 +103,14 @@ static int cmp_back(const void *a, const void *b)
 	return x->to != y->to ? (x->to < y->to ? -1 : 1) : x->from < y->from ? -1 : x->from > y->from;
 }
 
+static bool in_order(const struct edge *v, uint32_t n)
+{
+	for (uint32_t i = 1; i < n; i++)
+		if (cmp_back(&v[i - 1], &v[i]) > 0)
+			return false;
+	return true;
+}
+
 /* One loop: all back edges to the same head. Returns the steps taken. */
 static uint64_t deepen(struct dfs *s, const struct edge *e, uint32_t n, uint32_t *mark, uint32_t stamp)
 {
@@ -103,6 +141,8 @@ static uint64_t deepen(struct dfs *s, const struct edge *e, uint32_t n, uint32_t
 
 int cfg_loops(struct an_group *g)
 {
+	static const uint32_t from[] = {AN_B_ENTRY, AN_B_LANDING};
+	struct scratch_mark m = scratch_mark();
 	struct dfs s = {.g = g};
 	uint32_t n = g->nblock, *mark;
 	uint64_t budget = (uint64_t)n * WORK_PER_BLOCK + 1000;
@@ -110,24 +150,23 @@ int cfg_loops(struct an_group *g)
 
 	if (!n)
 		return 0;
-	s.state = calloc(n, 1);
-	s.stack = malloc(n * sizeof(*s.stack));
-	s.edge = malloc(n * sizeof(*s.edge));
-	mark = malloc(n * sizeof(*mark));
+	s.state = scratch_zero(n);
+	s.stack = scratch(n * sizeof(*s.stack));
+	s.edge = scratch(n * sizeof(*s.edge));
+	mark = scratch(n * sizeof(*mark));
 	if (!s.state || !s.stack || !s.edge || !mark)
 		goto out;
 	/* entries first, so that loops are found from above; then whatever else there is */
-	for (int pass = 0; pass < 3; pass++)
-		for (uint32_t i = 0; i < n; i++) {
-			uint32_t f = g->block[i].flags;
-
-			if ((pass == 2 || (pass == 0 && (f & AN_B_ENTRY)) ||
-			     (pass == 1 && (f & AN_B_LANDING))) &&
-			    !dfs_from(&s, i))
+	for (int pass = 0; pass < 3; pass++) {
+		if (pass == 2)
+			mark_reached(&s);
+		for (uint32_t i = 0; i < n; i++)
+			if (!s.state[i] && (pass == 2 || (g->block[i].flags & from[pass])) && !dfs_from(&s, i))
 				goto out;
-		}
-	memset(mark, 0xff, n * sizeof(*mark));
+	}
 	if (s.back.n)
+		memset(mark, 0xff, n * sizeof(*mark));
+	if (!in_order(s.back.v, s.back.n))
 		qsort(s.back.v, s.back.n, sizeof(*s.back.v), cmp_back);
 	for (uint32_t i = 0, k; i < s.back.n; i = k) {
 		uint64_t used;
@@ -141,10 +180,7 @@ int cfg_loops(struct an_group *g)
 	}
 	rc = 0;
 out:
-	free(s.state);
-	free(s.stack);
-	free(s.edge);
+	scratch_release(m);
 	free(s.back.v);
-	free(mark);
 	return rc;
 }

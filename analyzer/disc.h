@@ -66,6 +66,7 @@ struct piece {
 };
 
 #define PIECE_NEAR 64
+#define INSN_NEAR 64
 
 struct piece_list {
 	struct piece *v;
@@ -107,6 +108,8 @@ struct disc {
 	VEC(uint32_t) work;
 	struct piece_list piece; /* ascending start, disjoint */
 	uint32_t *near; /* per PIECE_NEAR bytes of text: the first piece that ends behind their first */
+	uint32_t *
+		insn; /* per INSN_NEAR bytes of text: the first instruction of the group that was made last (cfg.c) */
 	VEC(struct edge) cross; /* direct jumps between pieces, or within a gap */
 	VEC(struct edge) fall; /* fall-through from one piece into another */
 	VEC(struct edge) lea; /* code that computes an address in text: from the insn to the address */
@@ -183,7 +186,8 @@ static inline uint32_t disc_piece(const struct disc *d, uint32_t v)
 
 /* cfg.c: instructions and blocks of one group from the walk's state. -1: out of memory */
 int cfg_build(struct disc *d, struct an_group *g);
-uint32_t cfg_count(const struct disc *d, const struct an_group *g); /* instructions in its ranges */
+uint32_t cfg_count(const struct disc *d,
+		   const struct an_group *g); /* places in its ranges where one begins */
 void cfg_free(struct an_group *g);
 int cfg_loops(struct an_group *g);
 uint32_t cfg_insn_at(const struct an_group *g, uint32_t vaddr); /* index or AN_NONE */

@@ -71,17 +71,18 @@ static bool solve_all(struct disc *d, bool scan)
 	for (uint32_t i = 0; i < d->ijmp.n && !d->nomem; i++) {
 		uint32_t r = disc_root(d, disc_piece(d, d->ijmp.v[i].vaddr));
 		struct an_group g = {0};
+		uint32_t size;
 
 		if (d->piece.v[r].done)
 			continue;
 		d->piece.v[r].done = true;
 		if (group_ranges(d, r, &g)) {
 			d->nomem = true;
-		} else if (d->piece.v[r].solved != cfg_count(d, &g) * 2 + scan) {
+		} else if (d->piece.v[r].solved != (size = cfg_count(d, &g) * 2 + scan)) {
 			if (cfg_build(d, &g)) {
 				d->nomem = true;
 			} else {
-				d->piece.v[r].solved = g.ninsn * 2 + scan;
+				d->piece.v[r].solved = size;
 				more |= table_solve(d, &g, scan);
 			}
 		}
@@ -155,8 +156,9 @@ static bool setup(struct disc *d, struct module *m)
 	d->lab = calloc(span / 64 + 1, 8);
 	d->tab = calloc(span / 64 + 1, 8);
 	d->memo = calloc(HEAD_SLOTS, sizeof(*d->memo));
+	d->insn = calloc(d->size / INSN_NEAR + 1ull, sizeof(*d->insn));
 	d->near = malloc((d->size / PIECE_NEAR + 1ull) * sizeof(*d->near));
-	return d->il && d->st && d->lab && d->tab && d->memo && d->near && disc_pieces(d) && disc_names(d);
+	return d->il && d->st && d->lab && d->tab && d->memo && d->insn && d->near && disc_pieces(d) && disc_names(d);
 }
 
 static void teardown(struct disc *d)
@@ -171,6 +173,7 @@ static void teardown(struct disc *d)
 	free(d->work.v);
 	free(d->piece.v);
 	free(d->near);
+	free(d->insn);
 	free(d->cross.v);
 	free(d->fall.v);
 	free(d->lea.v);
