@@ -100,7 +100,7 @@ struct disc {
 	struct module *m;
 	struct elf_priv *x;
 	ZydisDecoder fast, full;
-	struct head *memo; /* disc_head.h */
+	struct head_memo *memo; /* disc_head.h */
 	uint32_t lo, size; /* text_lo, bytes of text */
 	uint8_t *il, *st;
 	uint64_t *lab; /* bitmap over [vaddr_lo, vaddr_hi): data addresses code or relocations name */

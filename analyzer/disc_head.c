@@ -122,12 +122,17 @@ static uint64_t first(uint64_t bytes, unsigned n)
 	return bytes & ((1ull << 8 * n) - 1);
 }
 
-static struct head *slot(struct head *memo, uint64_t bytes, unsigned n)
+static struct head *slot(struct head_memo *memo, uint64_t bytes, unsigned n)
 {
-	return &memo[((bytes + n) * 0x9e3779b97f4a7c15u >> 40) % HEAD_SLOTS];
+	return &memo->slot[((bytes + n) * 0x9e3779b97f4a7c15u >> 40) % HEAD_SLOTS];
 }
 
-bool disc_head(struct head *memo, const ZydisDecoder *minimal, const uint8_t *b, uint32_t avail,
+static uint8_t *more(struct head_memo *memo, const uint8_t *b)
+{
+	return &memo->more[(b[0] << 4 ^ b[1]) % sizeof(memo->more)];
+}
+
+bool disc_head(struct head_memo *memo, const ZydisDecoder *minimal, const uint8_t *b, uint32_t avail,
 	       struct head *h)
 {
 	ZydisDecodedInstruction in;
@@ -135,7 +140,8 @@ bool disc_head(struct head *memo, const ZydisDecoder *minimal, const uint8_t *b,
 
 	if (avail >= 15) {
 		memcpy(&bytes, b, 8);
-		for (unsigned n = 1; n <= HEAD_MAX; n++) {
+		for (unsigned lens = memo->one[b[0]] | *more(memo, b); lens; lens &= lens - 1) {
+			unsigned n = (unsigned)__builtin_ctz(lens);
 			const struct head *x = slot(memo, first(bytes, n), n);
 
 			if (x->n == n && x->bytes == first(bytes, n)) {
@@ -155,6 +161,7 @@ bool disc_head(struct head *memo, const ZydisDecoder *minimal, const uint8_t *b,
 	if (avail >= 15 && h->n && h->n <= HEAD_MAX) {
 		h->bytes = first(bytes, h->n);
 		*slot(memo, h->bytes, h->n) = *h;
+		*(h->n == 1 ? &memo->one[b[0]] : more(memo, b)) |= 1u << h->n;
 	}
 	return true;
 }

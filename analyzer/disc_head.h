@@ -34,11 +34,17 @@ enum {
 };
 
 #define HEAD_MAX 6
-#define HEAD_SLOTS 4096
+#define HEAD_SLOTS (1u << 15)
 
-/* The instruction at b, of which `avail` bytes are readable, at most 15 count. False if it is none. memo: HEAD_SLOTS
- * of them, zero at first. */
-bool disc_head(struct head *memo, const ZydisDecoder *minimal, const uint8_t *b, uint32_t avail,
+/* Zero at first. */
+struct head_memo {
+	struct head slot[HEAD_SLOTS];
+	/* bit n: there may be heads with n bytes that begin so: by the first byte those with no more; by the first two, roughly */
+	uint8_t one[256], more[1u << 12];
+};
+
+/* The instruction at b, of which `avail` bytes are readable, at most 15 count. False if it is none. */
+bool disc_head(struct head_memo *memo, const ZydisDecoder *minimal, const uint8_t *b, uint32_t avail,
 	       struct head *h);
 
 #endif

@@ -155,7 +155,7 @@ static bool setup(struct disc *d, struct module *m)
 	d->st = calloc(d->size + 16ull, 1);
 	d->lab = calloc(span / 64 + 1, 8);
 	d->tab = calloc(span / 64 + 1, 8);
-	d->memo = calloc(HEAD_SLOTS, sizeof(*d->memo));
+	d->memo = calloc(1, sizeof(*d->memo));
 	d->insn = calloc(d->size / INSN_NEAR + 1ull, sizeof(*d->insn));
 	d->near = malloc((d->size / PIECE_NEAR + 1ull) * sizeof(*d->near));
 	return d->il && d->st && d->lab && d->tab && d->memo && d->insn && d->near && disc_pieces(d) && disc_names(d);

@@ -59,24 +59,35 @@ bool disc_tabled(const struct disc *d, uint32_t v)
 	return bit_get(d, d->tab, v);
 }
 
+static int32_t word(const uint8_t *p)
+{
+	int32_t v;
+
+	memcpy(&v, p, 4);
+	return v;
+}
+
+/* Direct target of an instruction by its end, bytes and length. */
+static uint32_t target_of(uint32_t end, const uint8_t *p, unsigned len, bool near)
+{
+	return end + (near ? (int8_t)p[len - 1] : word(p + len - 4));
+}
+
 uint32_t disc_target(const struct disc *d, uint32_t v)
 {
 	uint8_t b = d->il[v - d->lo];
-	uint32_t end = v + IL_LEN(b);
 	const uint8_t *p;
-	int32_t rel;
 
 	switch (IL_KIND(b)) {
 	case K_JMP8:
 	case K_JCC8:
 		p = elf_at(d->m, v, IL_LEN(b));
-		return end + (int8_t)p[IL_LEN(b) - 1];
+		return target_of(v + IL_LEN(b), p, IL_LEN(b), true);
 	case K_JMP32:
 	case K_JCC32:
 	case K_CALL:
 		p = elf_at(d->m, v, IL_LEN(b));
-		memcpy(&rel, p + IL_LEN(b) - 4, 4);
-		return end + rel;
+		return target_of(v + IL_LEN(b), p, IL_LEN(b), false);
 	}
 	return AN_NONE;
 }
@@ -117,14 +128,6 @@ static void text_read(struct disc *d, uint32_t pc, uint32_t t)
 		d->st[t + i - d->lo] |= ST_DATA;
 }
 
-static int32_t word(const uint8_t *p)
-{
-	int32_t v;
-
-	memcpy(&v, p, 4);
-	return v;
-}
-
 /* Addresses the instruction at pc mentions: rip-relative, absolute, and immediates where the
  * module is not position independent. b: its bytes */
 static void note_refs(struct disc *d, uint32_t pc, const struct head *h, const uint8_t *b)
@@ -132,6 +135,8 @@ static void note_refs(struct disc *d, uint32_t pc, const struct head *h, const u
 	bool rip = (h->flags & H_RIP) && !(h->flags & H_HINT);
 	uint64_t t = 0;
 
+	if (!(h->flags & (H_RIP | H_ABS | H_IMM32)))
+		return;
 	if (rip)
 		t = pc + h->len + (int64_t)word(b + h->disp);
 	else if (!d->m->pie && (h->flags & H_ABS) && !(h->flags & H_HINT) && word(b + h->disp) > 0)
@@ -171,6 +176,28 @@ static bool prefix_variant(struct disc *d, uint32_t start, uint32_t pc, unsigned
 	return true;
 }
 
+/* Marks n bytes of il, at most 14, as inside an instruction if they are of none: eight at a time, there is slack. */
+static bool claim_free(uint8_t *il, unsigned n)
+{
+	const uint64_t in = 0x0101010101010101u * IL_IN;
+	uint64_t a, b = 0;
+
+	if (!n)
+		return true;
+	memcpy(&a, il, 8);
+	if (n > 8)
+		memcpy(&b, il + 8, 8);
+	if (a << (n < 8 ? 64 - 8 * n : 0) || (n > 8 && b << (128 - 8 * n)))
+		return false;
+	a |= in >> (n < 8 ? 64 - 8 * n : 0);
+	memcpy(il, &a, 8);
+	if (n > 8) {
+		b |= in >> (128 - 8 * n);
+		memcpy(il + 8, &b, 8);
+	}
+	return true;
+}
+
 /* Marks the bytes of the instruction at pc; false if it overlaps another one. */
 static bool claim(struct disc *d, uint32_t pc, unsigned len, unsigned kind)
 {
@@ -190,6 +217,8 @@ static bool claim(struct disc *d, uint32_t pc, unsigned len, unsigned kind)
 		return true;
 	}
 	il[0] = len | kind << 4;
+	if (claim_free(il + 1, len - 1))
+		return true;
 	for (unsigned i = 1; i < len; i++) {
 		if (IL_START(il[i])) {
 			/* the form without prefix was found first */
@@ -278,16 +307,18 @@ static uint32_t step(struct disc *d, const struct piece *p, uint32_t pc, const s
 	uint32_t next = pc + h->len, t;
 
 	switch (kind) {
+	case K_NEXT:
+		return next;
 	case K_JMP8:
 	case K_JMP32:
-		jump_to(d, p, pc, disc_target(d, pc));
+		jump_to(d, p, pc, target_of(next, b, h->len, kind == K_JMP8));
 		return AN_NONE;
 	case K_JCC8:
 	case K_JCC32:
-		jump_to(d, p, pc, disc_target(d, pc));
+		jump_to(d, p, pc, target_of(next, b, h->len, kind == K_JCC8));
 		return next;
 	case K_CALL:
-		t = disc_target(d, pc);
+		t = target_of(next, b, h->len, false);
 		d->st[pc - d->lo] |= own_rules(p);
 		if (!call_returns(d, p, pc, next, t))
 			next = AN_NONE;
@@ -340,7 +371,8 @@ static unsigned kept_kind(int kind, const struct head *h)
 static void walk_line(struct disc *d, uint32_t v)
 {
 	struct head h;
-	uint32_t pi = disc_piece(d, v), last = AN_NONE;
+	uint32_t pi = disc_piece(d, v), last = AN_NONE, from = v;
+	const uint8_t *whole = NULL; /* the bytes of p from `from` on, where the file has all of them */
 	struct piece *p = NULL;
 
 	for (uint32_t pc = v; pc != AN_NONE;) {
@@ -358,12 +390,14 @@ static void walk_line(struct disc *d, uint32_t v)
 			if (p)
 				add_edge(d, (struct edge){last, pc}, true);
 			p = &d->piece.v[q];
+			whole = elf_at(d->m, pc, p->end - pc);
+			from = pc;
 		}
 		if (IL_START(d->il[pc - d->lo]))
 			return;
-		b = elf_at(d->m, pc, 1);
-		if (!b || !disc_head(d->memo, &d->fast, b, d->m->text_hi - pc, &h) ||
-		    !elf_at(d->m, pc, h.len) || h.len > p->end - pc) {
+		b = whole ? whole + (pc - from) : elf_at(d->m, pc, 1);
+		if (!b || !disc_head(d->memo, &d->fast, b, d->m->text_hi - pc, &h) || h.len > p->end - pc ||
+		    !(whole || elf_at(d->m, pc, h.len))) {
 			blame(d, pc, MAP_R_DECODE);
 			return;
 		}

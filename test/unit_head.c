@@ -53,7 +53,7 @@ static int differ(const uint8_t b[15], const char *what)
 
 int main(int argc, char **argv)
 {
-	static struct head memo[HEAD_SLOTS];
+	static struct head_memo memo;
 	unsigned long kept = 0, bad = 0;
 	ZydisDecoder z;
 
@@ -65,15 +65,15 @@ int main(int argc, char **argv)
 		uint8_t b[15];
 
 		random_bytes(b);
-		if (!disc_head(memo, &z, b, 15, &h) || !h.n || h.n > HEAD_MAX || h.len == 15)
+		if (!disc_head(&memo, &z, b, 15, &h) || !h.n || h.n > HEAD_MAX || h.len == 15)
 			continue;
 		kept++;
 		for (int k = 0; k < TAILS; k++) {
 			for (unsigned n = h.n; n < 15; n++)
 				b[n] = (uint8_t)draw();
-			if (!disc_head(memo, NULL, b, 15, &x))
+			if (!disc_head(&memo, NULL, b, 15, &x))
 				bad += differ(b, "not in the memo");
-			else if (!disc_head(memo, &z, b, 14, &y)) /* fewer than 15: the memo is not asked */
+			else if (!disc_head(&memo, &z, b, 14, &y)) /* fewer than 15: the memo is not asked */
 				bad += differ(b, "no instruction");
 			else if (!same(&x, &y))
 				bad += differ(b, "not what the decoder says");
