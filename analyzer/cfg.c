@@ -16,19 +16,6 @@
 #include "disc.h"
 #include "scratch.h"
 
-static uint8_t flow_of(unsigned kind)
-{
-	static const uint8_t flow[] = {
-		[K_NEXT] = FLOW_NEXT,	    [K_JMP8] = FLOW_JMP,    [K_JMP32] = FLOW_JMP,
-		[K_JCC8] = FLOW_JCC,	    [K_JCC32] = FLOW_JCC,   [K_IJMP] = FLOW_IJMP,
-		[K_CALL] = FLOW_CALL,	    [K_ICALL] = FLOW_ICALL, [K_RET] = FLOW_RET,
-		[K_SYSCALL] = FLOW_SYSCALL, [K_HALT] = FLOW_HALT,   [K_RIP] = FLOW_NEXT,
-		[K_RIP1] = FLOW_NEXT,	    [K_RIP2] = FLOW_NEXT,   [K_RIP4] = FLOW_NEXT,
-	};
-
-	return flow[kind];
-}
-
 uint32_t cfg_insn_at(const struct an_group *g, uint32_t vaddr)
 {
 	uint32_t lo = 0, hi = g->ninsn;
@@ -54,56 +41,71 @@ static bool leader(const struct disc *d, const struct an_group *g, uint32_t i)
 	return d->nalt && i > 1 && p[-1].vaddr + p[-1].len > p->vaddr; /* behind a prefix variant */
 }
 
-/* of the call at v; s: what discovery found there. Code without unwind tables has rules of its own (discover_walk.c). */
-static uint8_t call_flags(const struct disc *d, uint32_t v, uint8_t s)
-{
-	uint8_t f = s & ST_NORET ? AN_I_NORETURN : 0;
-
-	if (s & ST_TWICE)
-		f |= AN_I_SETJMP | (d->piece.v[disc_piece(d, v)].kind == PC_GAP ? AN_I_STRAY : 0);
-	return f;
-}
-
-/* an_insn.disp of the instruction at v. The opcode of indirect calls and jumps is 0xff. */
-static uint8_t rip_disp(const struct disc *d, uint32_t v, unsigned len, unsigned kind)
+/* What else there is to say of instruction i, of that kind; s: what discovery found there. */
+static void fill_special(const struct disc *d, struct an_insn *i, unsigned kind, uint8_t s)
 {
 	static const uint8_t behind[] = {[K_RIP - K_RIP] = 4, 5, 6, 8};
 	const uint8_t *p;
 
-	if (kind >= K_RIP)
-		return len - behind[kind - K_RIP];
-	if ((kind != K_ICALL && kind != K_IJMP) || len < 6 || !(p = elf_at(d->m, v, len)))
-		return 0;
-	return p[len - 6] == 0xff && (p[len - 5] & 0xc7) == 5 ? len - 4 : 0;
-}
-
-static bool has_target(unsigned kind)
-{
-	return (1u << K_JMP8 | 1u << K_JMP32 | 1u << K_JCC8 | 1u << K_JCC32 | 1u << K_CALL) >> kind & 1;
+	switch (kind) {
+	case K_JMP8:
+	case K_JMP32:
+	case K_JCC8:
+	case K_JCC32:
+	case K_CALL:
+		i->target = disc_target(d, i->vaddr);
+		break;
+	case K_ICALL:
+	case K_IJMP:
+		/* the opcode is 0xff */
+		if (i->len >= 6 && (p = elf_at(d->m, i->vaddr, i->len)) && p[i->len - 6] == 0xff &&
+		    (p[i->len - 5] & 0xc7) == 5)
+			i->disp = i->len - 4;
+		break;
+	case K_RIP:
+	case K_RIP1:
+	case K_RIP2:
+	case K_RIP4:
+		i->disp = i->len - behind[kind - K_RIP];
+		return;
+	}
+	if (s & ST_NORET)
+		i->flags |= AN_I_NORETURN;
+	if (!(s & ST_TWICE))
+		return;
+	/* code without unwind tables has rules of its own (discover_walk.c) */
+	i->flags |= AN_I_SETJMP | (d->piece.v[disc_piece(d, i->vaddr)].kind == PC_GAP ? AN_I_STRAY : 0);
 }
 
 /* Fills instructions, and the index that insn_at asks. */
 static uint32_t find_insns(struct disc *d, const struct an_group *g, struct an_insn *out)
 {
-	const uint8_t *il = d->il, *st = d->st;
+	static const uint8_t flow[] = {
+		[K_NEXT] = FLOW_NEXT,	    [K_JMP8] = FLOW_JMP,    [K_JMP32] = FLOW_JMP,
+		[K_JCC8] = FLOW_JCC,	    [K_JCC32] = FLOW_JCC,   [K_IJMP] = FLOW_IJMP,
+		[K_CALL] = FLOW_CALL,	    [K_ICALL] = FLOW_ICALL, [K_RET] = FLOW_RET,
+		[K_SYSCALL] = FLOW_SYSCALL, [K_HALT] = FLOW_HALT,   [K_RIP] = FLOW_NEXT,
+		[K_RIP1] = FLOW_NEXT,	    [K_RIP2] = FLOW_NEXT,   [K_RIP4] = FLOW_NEXT,
+	};
 	bool whole = !d->nalt; /* no instruction begins within another one */
 	uint32_t n = 0, line = AN_NONE;
 
 	for (uint32_t r = 0; r < g->nrange; r++)
 		for (uint32_t o = g->range[r].start - d->lo, end = g->range[r].end - d->lo, step; o < end;
 		     o += step) {
-			unsigned len = IL_LEN(il[o]), kind = IL_KIND(il[o]);
+			uint8_t b = d->il[o];
 
-			step = whole && len ? len : 1;
-			if (!len)
+			step = 1;
+			if (!IL_START(b))
 				continue;
+			if (whole)
+				step = IL_LEN(b);
 			out[n] = (struct an_insn){.vaddr = d->lo + o,
-						  .len = len,
-						  .flow = flow_of(kind),
-						  .target = has_target(kind) ? disc_target(d, d->lo + o)
-									     : AN_NONE,
-						  .flags = call_flags(d, d->lo + o, st[o]),
-						  .disp = rip_disp(d, d->lo + o, len, kind)};
+						  .len = IL_LEN(b),
+						  .flow = flow[IL_KIND(b)],
+						  .target = AN_NONE};
+			if (IL_KIND(b) != K_NEXT)
+				fill_special(d, &out[n], IL_KIND(b), d->st[o]);
 			if (o / INSN_NEAR != line) {
 				line = o / INSN_NEAR;
 				d->insn[line] = n;

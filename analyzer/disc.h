@@ -66,7 +66,7 @@ struct piece {
 };
 
 #define PIECE_NEAR 64
-#define INSN_NEAR 64
+#define INSN_NEAR 32
 
 struct piece_list {
 	struct piece *v;
