@@ -161,7 +161,8 @@ int cfg_loops(struct an_group *g)
 		if (pass == 2)
 			mark_reached(&s);
 		for (uint32_t i = 0; i < n; i++)
-			if (!s.state[i] && (pass == 2 || (g->block[i].flags & from[pass])) && !dfs_from(&s, i))
+			if (!s.state[i] && (pass == 2 || (g->block[i].flags & from[pass])) &&
+			    !dfs_from(&s, i))
 				goto out;
 	}
 	if (s.back.n)

@@ -158,7 +158,8 @@ static bool setup(struct disc *d, struct module *m)
 	d->memo = calloc(1, sizeof(*d->memo));
 	d->insn = calloc(d->size / INSN_NEAR + 1ull, sizeof(*d->insn));
 	d->near = malloc((d->size / PIECE_NEAR + 1ull) * sizeof(*d->near));
-	return d->il && d->st && d->lab && d->tab && d->memo && d->insn && d->near && disc_pieces(d) && disc_names(d);
+	return d->il && d->st && d->lab && d->tab && d->memo && d->insn && d->near && disc_pieces(d) &&
+	       disc_names(d);
 }
 
 static void teardown(struct disc *d)

@@ -15,6 +15,7 @@
  * exact as long as it explains every byte of the function (discover_suspect.c).
  */
 #include <string.h>
+#include "scratch.h"
 #include "table.h"
 
 enum { BUDGET = 600000 };
@@ -220,8 +221,8 @@ static int cmp_u32(const void *a, const void *b)
 	return x < y ? -1 : x > y;
 }
 
-/* Stores what was found about jump j; true if there are targets that are not decoded yet. */
-static bool settle(struct tctx *t, struct ijmp *j, struct result *r)
+/* The targets of jump j, ascending; true if there are some that are not decoded yet. */
+static bool settle_targets(struct tctx *t, struct ijmp *j, struct result *r)
 {
 	struct disc *d = t->d;
 	uint32_t n = 0;
@@ -238,13 +239,48 @@ static bool settle(struct tctx *t, struct ijmp *j, struct result *r)
 		more |= !IL_START(d->il[o]) || !(d->st[o] & ST_TARGET);
 		disc_push(d, r->target.v[i], ST_TARGET);
 	}
-	free(j->target);
 	j->target = r->target.v;
 	j->ntarget = n;
+	return more;
+}
+
+/* the same, where the jump before it was found to have the same ones */
+static bool settle_same(struct tctx *t, struct ijmp *j, struct result *r)
+{
+	if (!t->same || !r->target.n || r->target.n != t->found.n ||
+	    memcmp(r->target.v, t->found.v, t->found.n * sizeof(*t->found.v)))
+		return false;
+	memcpy(r->target.v, t->same->target, t->same->ntarget * sizeof(*r->target.v));
+	j->target = r->target.v;
+	j->ntarget = t->same->ntarget;
+	return true;
+}
+
+static void remember(struct tctx *t, const struct result *r)
+{
+	t->found.n = 0;
+	for (uint32_t i = 0; i < r->target.n; i++)
+		if (!VEC_PUSH(&t->found, r->target.v[i]))
+			t->d->nomem = true;
+}
+
+/* Stores what was found about jump j; true if there are targets that are not decoded yet. */
+static bool settle(struct tctx *t, struct ijmp *j, struct result *r)
+{
+	bool more = false;
+
+	if (t->same == j)
+		t->same = NULL;
+	free(j->target);
+	if (!settle_same(t, j, r)) {
+		remember(t, r);
+		more = settle_targets(t, j, r);
+		t->same = j;
+	}
 	j->table = r->table;
 	j->entsize = r->entsize;
 	j->entries = r->entries;
-	j->exact = r->found && n && !r->leaves && !r->loose && !r->computed;
+	j->exact = r->found && j->ntarget && !r->leaves && !r->loose && !r->computed;
 	j->assumed = j->exact && r->open_end;
 	j->stays = r->computed;
 	return more;
@@ -291,11 +327,12 @@ static void add_labels(struct tctx *t, struct result *r)
 bool table_solve(struct disc *d, struct an_group *g, bool scan)
 {
 	struct tctx t = {.d = d, .g = g};
+	struct scratch_mark m = scratch_mark();
 	bool more = false;
 
-	t.wr = calloc(g->ninsn + 1ull, sizeof(*t.wr));
-	t.stamp = calloc(g->nblock + 1ull, sizeof(*t.stamp));
-	t.stack = malloc((g->nblock * 2ull + 2) * sizeof(*t.stack));
+	t.wr = scratch_zero((g->ninsn + 1ull) * sizeof(*t.wr));
+	t.stamp = scratch_zero((g->nblock + 1ull) * sizeof(*t.stamp));
+	t.stack = scratch((g->nblock * 2ull + 2) * sizeof(*t.stack));
 	if (!t.wr || !t.stamp || !t.stack)
 		d->nomem = true;
 	/* labels that exact tables use are nobody else's: two passes over the jumps */
@@ -312,9 +349,9 @@ bool table_solve(struct disc *d, struct an_group *g, bool scan)
 				add_labels(&t, &r);
 			more |= settle(&t, j, &r);
 		}
-	free(t.wr);
-	free(t.stamp);
-	free(t.stack);
+	scratch_release(m);
+	free(t.last.target.v);
+	free(t.found.v);
 	free(t.used.v);
 	free(t.slot.v);
 	free(t.lea.v);

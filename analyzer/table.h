@@ -29,6 +29,16 @@ struct tslot {
 	bool mov;
 };
 
+/* A table that was read, and what that gave: an interpreter's jumps all read the same one. */
+struct tread {
+	uint64_t base, label, max;
+	unsigned size;
+	bool sign;
+	uint32_t n; /* entries */
+	VEC(uint32_t) target;
+	bool exact, leaves, changes; /* all up to max; some lead to other functions; the memory may change */
+};
+
 struct tctx {
 	struct disc *d;
 	struct an_group *g;
@@ -42,6 +52,10 @@ struct tctx {
 	VEC(struct tslot) slot; /* ascending base, disp, insn */
 	VEC(uint32_t) lea; /* data addresses that it computes, in its order */
 	bool have_slots, have_lea;
+	struct tread last;
+	/* targets of the jump that was settled last: as found; and sorted, each once */
+	VEC(uint32_t) found;
+	const struct ijmp *same;
 };
 
 enum { DEFS_MAX = 24, CONSTS_MAX = 16 };

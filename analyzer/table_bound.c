@@ -473,8 +473,11 @@ static uint64_t max_in(struct query *q, const struct loc *l, uint32_t before, ui
 
 uint64_t tb_max(struct tctx *t, int reg, uint8_t w, uint32_t before)
 {
-	struct query q = {.t = t};
 	struct loc l = {.reg = reg, .w = w};
+	struct query q; /* large: of `seen` nothing is looked at yet */
 
+	q.t = t;
+	q.nseen = 0;
+	q.depth = 0;
 	return max_before(&q, &l, before);
 }

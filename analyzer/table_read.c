@@ -65,51 +65,68 @@ static bool entry_value(struct tctx *t, uint64_t at, unsigned size, uint64_t lab
 	return true;
 }
 
-/* Reads one table. max: index bound or TB_INF. Returns entries accepted. Reading ends at the bound, or
- * where something else begins, or at an entry that is none: then the bound was too large or there was
- * none. Such reads wait for the scanning pass, when the labels that may end them are known. */
-static uint32_t read_table(struct tctx *t, uint64_t base, unsigned size, uint64_t label, bool sign,
-			   uint64_t max, struct result *r)
+/* Reads one table into t->last. Reading ends at the bound, or where something else begins, or at an entry that is none: then
+ * the bound was too large or there was none. */
+static void read_entries(struct tctx *t)
 {
-	uint32_t n = 0, first = r->target.n;
-	bool exact = max != TB_INF, leaves = false, changes = false;
+	struct tread *l = &t->last;
 	enum target c = T_BAD;
 	uint64_t last = 0;
 
-	for (uint64_t k = 0; k <= (max == TB_INF ? TABLE_MAX : max); k++) {
-		uint64_t at = base + k * size, v;
+	l->n = l->target.n = 0;
+	l->exact = l->max != TB_INF;
+	l->leaves = l->changes = false;
+	for (uint64_t k = 0; k <= (l->max == TB_INF ? TABLE_MAX : l->max); k++) {
+		uint64_t at = l->base + k * l->size, v;
 		bool fixed = true;
 
 		if ((k && at < UINT32_MAX && disc_labelled(t->d, at)) ||
-		    !entry_value(t, at, size, label, sign, &v, &fixed)) {
-			exact = false;
+		    !entry_value(t, at, l->size, l->label, l->sign, &v, &fixed)) {
+			l->exact = false;
 			break;
 		}
-		if (!n || v != last) /* runs of the default target are common */
+		if (!l->n || v != last) /* runs of the default target are common */
 			c = tr_classify(t, v);
 		if (c == T_BAD) {
-			exact = false;
+			l->exact = false;
 			break;
 		}
-		changes |= !fixed;
-		leaves |= c == T_FUNC;
-		if (c == T_OWN && (!n || v != last))
-			tr_add(r, t->d, v);
+		l->changes |= !fixed;
+		l->leaves |= c == T_FUNC;
+		if (c == T_OWN && (!l->n || v != last) && !VEC_PUSH(&l->target, (uint32_t)v))
+			t->d->nomem = true;
 		last = v;
-		n++;
+		l->n++;
 	}
-	r->open_end |= !exact;
-	r->unbounded |= !exact;
-	if (!exact && !r->scan) {
-		r->target.n = first;
+}
+
+/* Reads one table, if that is not the one read last. max: index bound or TB_INF. Returns entries accepted. Without a bound that
+ * holds it waits for the scanning pass, when the labels that may end it are known. */
+static uint32_t read_table(struct tctx *t, uint64_t base, unsigned size, uint64_t label, bool sign,
+			   uint64_t max, struct result *r)
+{
+	struct tread *l = &t->last;
+
+	if (l->base != base || l->size != size || l->label != label || l->sign != sign || l->max != max) {
+		l->base = base;
+		l->size = size;
+		l->label = label;
+		l->sign = sign;
+		l->max = max;
+		read_entries(t);
+		for (uint32_t k = 0; (l->exact || r->scan) && k < l->n; k++)
+			disc_in_table(t->d, base + k * size);
+	}
+	r->open_end |= !l->exact;
+	r->unbounded |= !l->exact;
+	if (!l->exact && !r->scan)
 		return 0;
-	}
-	for (uint32_t k = 0; k < n; k++)
-		disc_in_table(t->d, base + k * size);
-	r->entries = n > r->entries ? n : r->entries;
-	r->loose |= changes || (!exact && n < 2);
-	r->leaves |= leaves;
-	return n;
+	for (uint32_t k = 0; k < l->target.n; k++)
+		tr_add(r, t->d, l->target.v[k]);
+	r->entries = l->n > r->entries ? l->n : r->entries;
+	r->loose |= l->changes || (!l->exact && l->n < 2);
+	r->leaves |= l->leaves;
+	return l->n;
 }
 
 static void find_lea(struct tctx *t)
