@@ -103,6 +103,8 @@ struct disc {
 	struct head_memo *memo; /* disc_head.h */
 	uint32_t lo, size; /* text_lo, bytes of text */
 	uint8_t *il, *st;
+	struct bare *bare; /* discover_bare.c */
+	uint32_t walked; /* walks: more is known after each */
 	uint64_t *lab; /* bitmap over [vaddr_lo, vaddr_hi): data addresses code or relocations name */
 	uint64_t *tab; /* the same, for addresses of recognised tables' entries */
 	VEC(uint32_t) work;
@@ -149,6 +151,7 @@ bool disc_falls(const struct disc *d, uint32_t v); /* does control go on behind 
 bool disc_read_through(const struct disc *d, uint32_t v, uint32_t to);
 bool disc_bare(struct disc *d); /* discover_bare.c; lea is sorted */
 bool disc_bare_label(struct disc *d, uint32_t v);
+void disc_bare_free(struct disc *d);
 struct ijmp *disc_ijmp(const struct disc *d, uint32_t v);
 
 static inline bool disc_in(const struct disc *d, uint32_t v)

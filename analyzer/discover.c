@@ -168,6 +168,7 @@ static void teardown(struct disc *d)
 		free(d->ijmp.v[i].target);
 	free(d->il);
 	free(d->st);
+	disc_bare_free(d);
 	free(d->lab);
 	free(d->tab);
 	free(d->memo);

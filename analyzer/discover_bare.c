@@ -40,11 +40,17 @@ struct place {
 	uint32_t v, have; /* have: what has a value there */
 };
 
+enum { SEEN = 1, REFUSED = 2 };
+
 struct bare {
 	struct disc *d;
-	uint8_t *seen; /* by address: an instruction of a function that was accepted, or of this one */
-	VEC(uint32_t) trail; /* those of this one */
+	uint8_t *seen; /* by address: SEEN: an instruction of a function that was accepted, or of this one.
+	                  REFUSED: what begins there is none's */
+	VEC(uint32_t) trail; /* what is set in it: of the functions before, and of this one, from there on: */
+	uint32_t first;
 	VEC(struct place) work;
+	bool labels; /* they were for disc_bare_label(), when disc.walked was: */
+	uint32_t walked;
 };
 
 /* What no function of a program contains: data, then, or a kernel's. */
@@ -176,6 +182,13 @@ static bool on_data(const struct disc *d, uint32_t v, unsigned len)
 	return false;
 }
 
+static void set(struct bare *b, uint32_t v, uint8_t what)
+{
+	b->seen[v - b->d->lo] |= what;
+	if (!VEC_PUSH(&b->trail, v))
+		b->d->nomem = true;
+}
+
 /* false: what is reached from the work list is no function's */
 static bool all(struct bare *b)
 {
@@ -188,57 +201,79 @@ static bool all(struct bare *b)
 
 		if (!disc_in(d, w.v) || d->il[w.v - d->lo] == IL_IN)
 			return false;
-		if (b->seen[w.v - d->lo] || IL_START(d->il[w.v - d->lo]))
+		if (b->seen[w.v - d->lo] & SEEN || IL_START(d->il[w.v - d->lo]))
 			continue;
 		p = elf_at(d->m, w.v, 1);
-		if (!p || b->trail.n == LONGEST ||
+		if (!p || b->trail.n - b->first == LONGEST ||
 		    !disc_head(d->memo, &d->fast, p, d->m->text_hi - w.v, &h) || !elf_at(d->m, w.v, h.len) ||
 		    h.kind < 0 || on_data(d, w.v, h.len))
 			return false;
-		b->seen[w.v - d->lo] = 1;
-		if (!VEC_PUSH(&b->trail, w.v))
-			d->nomem = true;
+		set(b, w.v, SEEN);
 		if (!one(b, w.v, &h, p, w.have))
 			return false;
 	}
 	return true;
 }
 
+static void forget(struct bare *b, uint32_t first)
+{
+	while (b->trail.n > first)
+		b->seen[b->trail.v[--b->trail.n] - b->d->lo] = 0;
+}
+
 static bool is_code(struct bare *b, uint32_t v, uint32_t have)
 {
 	bool ok;
 
-	b->work.n = b->trail.n = 0;
+	b->work.n = 0;
+	b->first = b->trail.n;
 	go(b, v, have);
-	ok = all(b) && (b->trail.n >= SHORTEST || have == ALL);
-	for (uint32_t i = 0; !ok && i < b->trail.n; i++)
-		b->seen[b->trail.v[i] - b->d->lo] = 0;
+	ok = all(b) && (b->trail.n - b->first >= SHORTEST || have == ALL);
+	if (!ok)
+		forget(b, b->first);
 	return ok;
 }
 
-static bool start(struct bare *b, struct disc *d)
+/* The map is as large as the text, and labels are many: it is made once, and left clean. */
+static struct bare *start(struct disc *d)
 {
-	*b = (struct bare){.d = d, .seen = calloc(d->size + 16ull, 1)};
-	if (!b->seen)
+	struct bare *b = d->bare;
+
+	if (!b && (b = d->bare = calloc(1, sizeof(*b)))) {
+		b->d = d;
+		b->seen = calloc(d->size + 16ull, 1);
+	}
+	if (!b || !b->seen) {
 		d->nomem = true;
-	return b->seen != NULL;
+		return NULL;
+	}
+	forget(b, 0);
+	b->walked = d->walked;
+	return b;
 }
 
-static void end(struct bare *b)
+void disc_bare_free(struct disc *d)
 {
-	free(b->seen);
-	free(b->trail.v);
-	free(b->work.v);
+	if (!d->bare)
+		return;
+	free(d->bare->seen);
+	free(d->bare->trail.v);
+	free(d->bare->work.v);
+	free(d->bare);
 }
 
-/* Could a jump go to v, in a gap? */
+/* Could a jump go to v, in a gap? A group's jumps ask for the same labels one after the other: what was found holds until
+ * more is known of the text, and for all that was reached. */
 bool disc_bare_label(struct disc *d, uint32_t v)
 {
-	struct bare b;
-	bool ok = start(&b, d) && is_code(&b, v, ALL);
+	struct bare *b = d->bare && d->bare->labels && d->bare->walked == d->walked ? d->bare : start(d);
 
-	end(&b);
-	return ok;
+	if (!b)
+		return false;
+	b->labels = true;
+	if (!b->seen[v - d->lo] && !is_code(b, v, ALL))
+		set(b, v, REFUSED);
+	return b->seen[v - d->lo] & SEEN;
 }
 
 static bool begins(const struct disc *d, const struct piece *p, uint32_t v)
@@ -265,10 +300,11 @@ static bool is_read(const struct disc *d, const struct edge *e, uint32_t n)
 /* Adds those that are named by now to the walk's work. False: there was none */
 bool disc_bare(struct disc *d)
 {
-	struct bare b;
+	struct bare *b = start(d);
 	bool any = false;
 
-	start(&b, d);
+	if (b)
+		b->labels = false;
 	for (uint32_t i = 0, n; i < d->lea.n && !d->nomem; i += n) {
 		uint32_t v = d->lea.v[i].to, p = disc_piece(d, v);
 
@@ -276,11 +312,10 @@ bool disc_bare(struct disc *d)
 			;
 		if (d->il[v - d->lo] || p == AN_NONE || d->piece.v[p].kind != PC_GAP ||
 		    !begins(d, &d->piece.v[p], v) || is_read(d, &d->lea.v[i], n) ||
-		    !is_code(&b, v, ARGS | RSP))
+		    !is_code(b, v, ARGS | RSP))
 			continue;
 		disc_push(d, v, ST_ENTRY | ST_TAKEN);
 		any = true;
 	}
-	end(&b);
 	return any && !d->nomem;
 }

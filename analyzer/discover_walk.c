@@ -422,6 +422,7 @@ static void walk_line(struct disc *d, uint32_t v)
 
 void disc_walk(struct disc *d)
 {
+	d->walked++;
 	while (d->work.n && !d->nomem) {
 		uint32_t v = d->work.v[--d->work.n];
 
