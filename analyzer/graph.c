@@ -2,6 +2,7 @@
  *
  * graph.c - a group's instructions as one array of ops, and what each op reads
  */
+#include "emit.h"
 #include "graph_order.h"
 
 /* registers the decoder does not know after a call, besides the flags: what the callee may change
@@ -21,6 +22,13 @@ uint32_t gr_call_clobber(const struct gr *gr, uint32_t insn)
 	return gr->b[gr->g->insn[insn].block].clob; /* calls end blocks */
 }
 
+static inline const struct form *form_at(const struct gr *gr, uint32_t i, void *tmp)
+{
+	const struct live *l = gr->g->live;
+
+	return l && l->form && l->form[i] ? l->form[i] : form_of(gr->m, gr->g, i, tmp);
+}
+
 /* room for the ops of all instructions */
 static bool make_room(struct gr *gr)
 {
@@ -28,7 +36,7 @@ static bool make_room(struct gr *gr)
 	uint32_t n = 0;
 
 	for (uint32_t i = 0; i < gr->g->ninsn; i++) {
-		const struct form *f = form_of(gr->m, gr->g, i, tmp);
+		const struct form *f = form_at(gr, i, tmp);
 
 		n += f->n < 0 ? 0 : (uint32_t)f->n;
 	}
@@ -45,7 +53,7 @@ static int lift_all(struct gr *gr, int *bad)
 		return -1;
 	for (uint32_t i = 0; i < gr->g->ninsn; i++) {
 		const struct an_insn *ai = &gr->g->insn[i];
-		const struct form *f = form_of(gr->m, gr->g, i, tmp);
+		const struct form *f = form_at(gr, i, tmp);
 		struct gr_insn *gi = &gr->in[i];
 
 		gi->op = gr->nop;
@@ -125,12 +133,13 @@ static struct gr *open_once(const struct module *m, const struct an_group *g, ui
 	gr->g = g;
 	gr->mapflags = mapflags;
 	gr->in = scratch_zero((g->ninsn + 1) * sizeof(*gr->in));
-	gr->b = scratch_zero((g->nblock + 1) * sizeof(*gr->b));
+	gr->b = scratch((g->nblock + 1) * sizeof(*gr->b));
 	if (!gr->in || !gr->b || !find_classes(gr) || !gr_order(gr) || lift_all(gr, bad) < 0)
 		goto fail;
 	for (uint32_t i = 0; i < g->nblock; i++) {
 		uint8_t flow = gr_flow(gr, i);
 
+		memset(&gr->b[i].deref, 0, sizeof(*gr->b) - offsetof(struct gr_block, deref));
 		gr->b[i].stub = (uint8_t)glue_stub(m, g, i);
 		if (flow == FLOW_CALL || flow == FLOW_ICALL)
 			gr->b[i].clob = call_clobber(gr, g->block[i].first + g->block[i].n - 1);

@@ -12,6 +12,7 @@
  *
  * A least fixpoint from "no value yet" up; bounds that keep growing in a loop are rounded up.
  */
+#include <emmintrin.h>
 #include "graph_range.h"
 
 #define NEAR 36 /* bits of what is small: 32-bit index, scaled by 8, and a carry */
@@ -392,14 +393,20 @@ static void bound(struct range *g, uint32_t bi, bool taken)
 typedef uint8_t vec __attribute__((vector_size(16)));
 _Static_assert(SEM_NGPR * sizeof(struct gr_rng) == 2 * sizeof(vec), "two of them hold all registers");
 
-/* registers whose values are small */
+/* registers whose values are small: zb up to GR_SMALL, or sb up to one more */
 static uint16_t find_small(const struct range *g)
 {
-	uint16_t set = 0;
+	const __m128i most = _mm_set1_epi16((GR_SMALL + 1) << 8 | GR_SMALL);
+	__m128i large[2]; /* by register: 0 if one of the two is not above */
 
-	for (int r = 0; r < SEM_NGPR; r++)
-		set |= (uint16_t)((g->r[r].zb <= GR_SMALL) | (g->r[r].sb <= GR_SMALL + 1)) << r;
-	return set;
+	_Static_assert(offsetof(struct gr_rng, zb) == 0, "the low byte");
+	for (int i = 0; i < 2; i++) {
+		__m128i x = _mm_loadu_si128((const __m128i *)(g->r + 8 * i));
+		__m128i up = _mm_cmpeq_epi8(_mm_subs_epu8(x, most), _mm_setzero_si128());
+
+		large[i] = _mm_cmpeq_epi16(up, _mm_setzero_si128());
+	}
+	return (uint16_t)~_mm_movemask_epi8(_mm_packs_epi16(large[0], large[1]));
 }
 
 /* round up what keeps growing */

@@ -179,8 +179,8 @@ struct gr_slot {
 
 /* decisions per block, and facts found on the way */
 struct gr_block {
+	/* sets that are whoever's who asks for them; the rest is zero at first */
 	struct gr_set need; /* needed at the start, before AT_BLOCK logs are read */
-	struct gr_set out; /* needed at the end */
 	struct gr_set logneed; /* what AT_BLOCK logs give: general registers */
 	struct gr_set know; /* unloggable things computable at the start */
 	uint16_t deref; /* general registers whose values at the start are proved addresses; */

@@ -2,8 +2,8 @@
  *
  * scratch.c - see scratch.h
  *
- * When a piece is used up the next one is twice as large. Once nothing is handed out any more, one piece as large as all of
- * them takes their place.
+ * When a piece is used up there is one more, twice as large, for as long as something is handed out of it. The first one is
+ * enough for most groups.
  *
  * Built with -DSCRATCH_EACH every array is a piece of its own, from malloc: for valgrind and sanitizers, which
  * then see who reads what was never written and who writes beyond the end.
@@ -54,35 +54,25 @@ static bool add(size_t n)
 	return true;
 }
 
-static size_t drop(void)
+static void drop(void)
 {
 	struct piece *p = top;
-	size_t size = p->size;
 
 	top = p->below;
 	free(p);
-	return size;
 }
 
 struct scratch_mark scratch_mark(void)
 {
-	bool none = !top || (!top->used && !top->below); /* that piece may be another one by then */
-
-	return none ? (struct scratch_mark){NULL, 0} : (struct scratch_mark){top, top->used};
+	return (struct scratch_mark){top, top ? top->used : 0};
 }
 
 void scratch_release(struct scratch_mark m)
 {
-	size_t size = 0;
-
-	while (top && top != m.piece && (m.piece || top->below || EACH))
-		size += drop();
+	while (top && top != m.piece && (top->below || EACH)) /* the first one stays */
+		drop();
 	if (top)
 		top->used = m.used;
-	if (!m.piece && size && !EACH) {
-		size += drop();
-		add(size); /* if not now, later */
-	}
 }
 
 void *scratch(size_t n)
@@ -119,8 +109,6 @@ void *scratch_more(void *old, size_t was, size_t n)
 
 void scratch_end(void)
 {
-	if (scratch_mark().piece)
-		return;
-	while (top)
+	if (top && !top->below && !top->used)
 		drop();
 }

@@ -354,9 +354,8 @@ static uint64_t span(uint8_t idx)
 
 /* a load from the module: read-only bytes at a constant address, or an entry of the exact table of the jump
  * that ends this block (its index was checked by whoever got here) */
-static bool never_changes(const struct gr *gr, uint32_t i, uint32_t k)
+static bool never_changes(const struct gr *gr, const struct an_block *b, uint32_t k)
 {
-	const struct an_block *b = &gr->g->block[gr->g->insn[i].block];
 	const struct gr_note *n = &gr->note[k];
 	uint8_t w = gr->op[k].w;
 
@@ -379,19 +378,22 @@ void sp_notes(struct sp *sp)
 {
 	struct gr *gr = sp->gr;
 
-	for (uint32_t i = 0; i < gr->g->ninsn; i++)
-		for (uint32_t k = gr->in[i].op; k < gr->in[i + 1].op; k++) {
-			const struct sem_op *op = &gr->op[k];
+	for (const struct an_block *b = gr->g->block; b < gr->g->block + gr->g->nblock; b++) {
+		uint32_t end = gr->in[b->first + b->n].op;
+
+		for (uint32_t k = gr->in [b->first].op; k < end; k++) {
 			struct gr_note *n = &gr->note[k];
+			uint8_t w = gr->op[k].w;
 
 			if (n->kind != GK_LOAD && n->kind != GK_STORE)
 				continue;
 			if (!(n->flags & GN_STACK)) {
-				if (n->kind == GK_LOAD && never_changes(gr, i, k))
+				if (n->kind == GK_LOAD && never_changes(gr, b, k))
 					n->flags |= GN_RO;
-			} else if (n->base == SP_ALIGN || n->off + op->w <= 0) {
+			} else if (n->base == SP_ALIGN || n->off + w <= 0) {
 				/* own frame only: incoming arguments are not */
-				n->slot = slot(gr, n->base, n->off, op->w);
+				n->slot = slot(gr, n->base, n->off, w);
 			}
 		}
+	}
 }
