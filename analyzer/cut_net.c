@@ -236,7 +236,7 @@ static void find_ea(struct net *n, uint32_t i)
 	for (uint32_t k = gr->in[i].op; k < gr->in[i + 1].op; k++) {
 		const struct sem_op *op = &gr->op[k];
 
-		if ((gr->note[k].flags & GN_SLOT2) || op->op != SEM_REC)
+		if (gr->note[k].kind != GK_REC)
 			continue;
 		if (cut_rec(gr, k)) {
 			bool same = before && same_address(before, op);
@@ -287,20 +287,29 @@ static void ops(struct net *n)
 {
 	const struct gr *gr = n->gr;
 	const struct an_block *b = &gr->g->block[n->bi];
+	const uint8_t *nw = n->c->nw;
+	uint32_t first = gr->in[b->first].op, i = b->first + b->n;
 
-	for (uint32_t i = b->first + b->n; i-- > b->first;)
-		for (uint32_t k = gr->in [i + 1].op; k-- > gr->in[i].op;) {
-			if (!n->c->nw[k])
-				continue;
-			if (gr_is_value(&gr->op[k]))
-				value(n, i, k);
-			else if (gr->op[k].op == SEM_STORE)
-				store(n, k);
-			else if (gr->op[k].op == SEM_REC)
-				record(n, i, k);
-			else
-				records(n, k);
+	for (uint32_t k = gr->in[i].op; k-- > first;) {
+		if (!nw[k])
+			continue;
+		while (k < gr->in[i].op)
+			i--;
+		switch (gr->note[k].kind) {
+		case GK_STORE:
+			store(n, k);
+			break;
+		case GK_REC:
+			record(n, i, k);
+			break;
+		case GK_GROUP:
+			records(n, k);
+			break;
+		default:
+			value(n, i, k);
+			break;
 		}
+	}
 }
 
 /* ---- blocks ---- */

@@ -91,12 +91,12 @@ static inline int cut_reads(const struct gr *gr, uint32_t k, uint16_t r[4])
 			r[n++] = reg[j];
 	return n;
 }
-/* a record with an address that has to be known */
+/* a record (GK_REC) with an address that has to be known */
 static inline bool cut_rec(const struct gr *gr, uint32_t k)
 {
 	const struct sem_op *op = &gr->op[k];
 
-	return op->op == SEM_REC && !(gr->note[k].flags & GN_EA) &&
+	return !(gr->note[k].flags & GN_EA) &&
 	       ((op->a < SEM_NREGS && !cut_known(op->a)) || (op->b < SEM_NREGS && !cut_known(op->b)));
 }
 

@@ -78,18 +78,19 @@ static uint8_t value(const struct gr *gr, uint32_t k, struct gr_set *n)
 {
 	const struct sem_op *op = &gr->op[k];
 	uint16_t flags = gr->note[k].flags;
-	bool wanted = op->dst < 64 && CUT_WANTED >> op->dst & 1;
+	bool known = op->dst < 64 && CUT_WANTED >> op->dst & 1;
 	struct sem_use u[4];
-	unsigned nw;
+	unsigned nw = 8;
 	int nu;
 
-	if (!wanted && !gr_has(n, op->dst))
+	if (!gr_has(n, op->dst) && !known)
 		return 0;
-	nw = wanted || op->dst >= SEM_NGPR ? 8 : gr_gpr(n, op->dst);
-	if (op->dst < SEM_NGPR)
-		gr_del_gpr(n, op->dst);
-	else
+	if (op->dst >= SEM_NGPR) {
 		gr_del(n, op->dst);
+	} else {
+		nw = known ? 8 : gr_gpr(n, op->dst);
+		gr_del_gpr(n, op->dst);
+	}
 	if (!(flags & GN_COMP))
 		return (uint8_t)nw;
 	if (op->op == SEM_LOAD && !(flags & (GN_RO | GN_SELF)))
@@ -100,34 +101,54 @@ static uint8_t value(const struct gr *gr, uint32_t k, struct gr_set *n)
 	return (uint8_t)nw;
 }
 
-static uint8_t other(const struct gr *gr, uint32_t k, struct gr_set *n)
+static uint8_t store(const struct gr *gr, uint32_t k, struct gr_set *n)
 {
 	const struct sem_op *op = &gr->op[k];
-	const struct gr_note *note = &gr->note[k];
-	uint16_t r[4];
-	int nr;
+	uint8_t slot = gr->note[k].slot;
 
-	if (op->op == SEM_STORE) {
-		if (!gr->forward || note->slot == GR_NOSLOT || !gr_has(n, GR_SLOT + note->slot))
-			return 0;
-		gr_del(n, GR_SLOT + note->slot);
-		use(n, op->a, 8);
-		use(n, op->b, op->w == 2 ? 4 : op->w);
-		return 1;
-	}
-	if (cut_rec(gr, k)) {
-		use(n, op->a, 8);
-		use(n, op->b, 8);
-		return 1;
-	}
-	if (!gr_has_slot2(op))
+	if (slot == GR_NOSLOT || !gr->forward || !gr_has(n, GR_SLOT + slot))
 		return 0;
-	nr = cut_reads(gr, k, r);
+	gr_del(n, GR_SLOT + slot);
+	use(n, op->a, 8);
+	use(n, op->b, op->w == 2 ? 4 : op->w);
+	return 1;
+}
+
+static uint8_t record(const struct gr *gr, uint32_t k, struct gr_set *n)
+{
+	if (!cut_rec(gr, k))
+		return 0;
+	use(n, gr->op[k].a, 8);
+	use(n, gr->op[k].b, 8);
+	return 1;
+}
+
+static uint8_t records(const struct gr *gr, uint32_t k, struct gr_set *n)
+{
+	uint16_t r[4];
+	int nr = cut_reads(gr, k, r);
+
 	for (int i = 0; i < nr; i++)
 		use(n, r[i], 8);
-	if (note->flags & GN_MASKCAN)
-		gr_add(n, gr_mask(op));
+	if (gr->note[k].flags & GN_MASKCAN)
+		gr_add(n, gr_mask(&gr->op[k]));
 	return 1;
+}
+
+static uint8_t back_op(const struct gr *gr, uint32_t k, struct gr_set *n)
+{
+	switch (gr->note[k].kind) {
+	case GK_NONE:
+		return 0;
+	case GK_STORE:
+		return store(gr, k, n);
+	case GK_REC:
+		return record(gr, k, n);
+	case GK_GROUP:
+		return records(gr, k, n);
+	default:
+		return value(gr, k, n);
+	}
 }
 
 /* Only variables cross the bounds of blocks, and no temporaries. */
@@ -144,10 +165,7 @@ static void back(struct cut *c, uint32_t bi, struct gr_set *n)
 	uint32_t first = gr->in[b->first].op;
 
 	for (uint32_t k = gr->in [b->first + b->n].op; k-- > first;)
-		if (gr_is_value(&gr->op[k]))
-			c->nw[k] = value(gr, k, n);
-		else
-			c->nw[k] = other(gr, k, n);
+		c->nw[k] = back_op(gr, k, n);
 	only_variables(n);
 }
 

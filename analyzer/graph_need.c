@@ -169,7 +169,7 @@ static bool address_logged(const struct gr *gr, uint32_t i, uint32_t k)
 	if ((gr->note[k].flags & GN_EA) || !gr->in[i].ea)
 		return gr->note[k].flags & GN_EA;
 	for (uint32_t j = gr->in[i].op; j < k; j++)
-		rec += gr->op[j].op == SEM_REC;
+		rec += gr->note[j].kind == GK_REC;
 	return rec < 8 && (gr->in[i].ea >> rec & 1);
 }
 
@@ -202,7 +202,7 @@ static void back_records(const struct gr *gr, uint32_t k, struct gr_set *n)
 }
 
 /* needs from the block's end to its start. What is emitted and logged is marked on the way: the last visit's
- * marks stand, as the needs at the end only grow. (A second slot is no op by its code.) */
+ * marks stand, as the needs at the end only grow. */
 static void back_block(struct gr *gr, uint32_t bi, struct gr_set *n)
 {
 	const struct an_block *b = &gr->g->block[bi];
@@ -210,26 +210,23 @@ static void back_block(struct gr *gr, uint32_t bi, struct gr_set *n)
 
 	for (uint32_t k = gr->in[i].op; k-- > first;) {
 		const struct sem_op *op = &gr->op[k];
+		uint8_t kind = gr->note[k].kind;
 
 		if (gr->note[k].flags & (GN_EMIT | GN_LOG))
 			gr->note[k].flags &= (uint16_t) ~(GN_EMIT | GN_LOG);
-		if (gr_is_value(op)) {
-			if (!gr_has(n, op->dst))
-				continue;
-			while (k < gr->in[i].op)
-				i--;
+		if (kind == GK_NONE || (kind >= GK_VALUES && !gr_has(n, op->dst)))
+			continue;
+		while (k < gr->in[i].op)
+			i--;
+		if (kind >= GK_VALUES) {
 			back_value(gr, i, k, n, op->dst < SEM_NGPR ? gr_gpr(n, op->dst) : 8);
-		} else if (op->op == SEM_STORE) {
+		} else if (kind == GK_STORE) {
 			back_store(gr, k, n);
-		} else if (op->op == SEM_REC) {
-			while (k < gr->in[i].op)
-				i--;
-			if (!address_logged(gr, i, k)) {
-				use(n, op->a, 8);
-				use(n, op->b, 8);
-			}
-		} else if (gr_has_slot2(op)) {
+		} else if (kind == GK_GROUP) {
 			back_records(gr, k, n);
+		} else if (!address_logged(gr, i, k)) {
+			use(n, op->a, 8);
+			use(n, op->b, 8);
 		}
 	}
 }
