@@ -41,7 +41,13 @@ struct flow {
 	bool grown; /* its trees stand */
 	bool fail;
 };
-void flow_edge(struct flow *f, struct flow_arc a); /* not from the sink or to the source */
+bool flow_more(struct flow *f); /* room for more arcs */
+/* not from the sink or to the source */
+static inline void flow_edge(struct flow *f, struct flow_arc a)
+{
+	if (f->narc < f->caparc || flow_more(f))
+		f->arc[f->narc++] = a;
+}
 /* all edges are there; 0, -1 no memory. The graph is in scratch memory */
 int flow_seal(struct flow *f, uint32_t nodes);
 /* adds cap, which may be negative, to the edge from the source to a node: then run again. The sum must not be

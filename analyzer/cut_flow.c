@@ -24,7 +24,7 @@
 #define ORPHAN 0xfffffffdu
 #define FAR 0xffffffffu
 
-static bool more_arcs(struct flow *f)
+bool flow_more(struct flow *f)
 {
 	uint32_t n = f->caparc ? f->caparc * 2 : 1024;
 	void *p = scratch_more(f->arc, f->narc * sizeof(*f->arc), n * sizeof(*f->arc));
@@ -36,12 +36,6 @@ static bool more_arcs(struct flow *f)
 	f->arc = p;
 	f->caparc = n;
 	return true;
-}
-
-void flow_edge(struct flow *f, struct flow_arc a)
-{
-	if (f->narc < f->caparc || more_arcs(f))
-		f->arc[f->narc++] = a;
 }
 
 static bool alloc(struct flow *f, uint32_t nodes)

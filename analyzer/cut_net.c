@@ -333,11 +333,12 @@ static uint32_t count(const struct gr_set *s, uint16_t *words)
 {
 	uint32_t n = 0;
 
-	*words = 0;
 	for (unsigned i = 0; i < GR_WORDS; i++) {
 		uint64_t m = variables(s, i);
 
-		*words |= (uint16_t)((m != 0) << i);
+		if (!m)
+			continue;
+		*words |= (uint16_t)(1u << i);
 		for (; m; m &= m - 1)
 			n++;
 	}

@@ -12,19 +12,6 @@
  */
 #include "graph_order.h"
 
-int gr_op_uses(const struct gr *gr, uint32_t k, unsigned nw, struct sem_use u[4])
-{
-	const struct sem_op *op = &gr->op[k];
-
-	if (gr->note[k].flags & GN_SELF) {
-		u[0] = (struct sem_use){SEM_FSBASE, 8};
-		return 1;
-	}
-	if (op->dst >= SEM_NGPR)
-		nw = 8;
-	return sem_uses(op, nw, u);
-}
-
 /* gr_forget_slots - slots that a record of a write may change; an exact STORE after it restores its
  * own. Frame addresses from different origins may meet anywhere. */
 void gr_forget_slots(const struct gr *gr, uint32_t k, struct gr_set *s)

@@ -308,7 +308,18 @@ int gr_branches(struct gr *gr);
  * needed: 1, 2, 4, 6, 8; *sx = the register is the sign extension of them */
 unsigned gr_logwidth(const struct gr *gr, uint32_t i, uint32_t k, unsigned nw, bool *sx);
 /* operands of op k that matter when nw bytes of the result do, slots aside */
-int gr_op_uses(const struct gr *gr, uint32_t k, unsigned nw, struct sem_use u[4]);
+static inline int gr_op_uses(const struct gr *gr, uint32_t k, unsigned nw, struct sem_use u[4])
+{
+	const struct sem_op *op = &gr->op[k];
+
+	if (gr->note[k].flags & GN_SELF) {
+		u[0] = (struct sem_use){SEM_FSBASE, 8};
+		return 1;
+	}
+	if (op->dst >= SEM_NGPR)
+		nw = 8;
+	return sem_uses(op, nw, u);
+}
 /* block b leaves by a ret or an indirect jump that may switch stacks: the target is logged and all
  * callee-saved registers are needed, because no frame says what they are */
 bool gr_switches(const struct gr *gr, uint32_t b);
