@@ -55,7 +55,7 @@ enum {
 
 enum piece_kind { PC_FDE, PC_STUB, PC_GAP };
 struct piece {
-	uint32_t start, end;
+	uint32_t start, end; /* start: first (sort_first) */
 	uint32_t up; /* union-find parent, index */
 	uint8_t kind, reason;
 	bool bases; /* may have code that changes the fs or gs base: there was some before it was cut */
@@ -63,6 +63,7 @@ struct piece {
 	bool done; /* as a root: looked at in this round */
 	uint32_t next; /* next piece of the same group, ascending */
 	uint32_t solved; /* as a root: size of the group when its jumps were last solved */
+	uint32_t group; /* of the module's, in the end; AN_NONE: opaque, or nothing's */
 };
 
 #define PIECE_NEAR 64

@@ -132,24 +132,12 @@ static uint8_t *more(struct head_memo *memo, const uint8_t *b)
 	return &memo->more[(b[0] << 4 ^ b[1]) % sizeof(memo->more)];
 }
 
-bool disc_head(struct head_memo *memo, const ZydisDecoder *minimal, const uint8_t *b, uint32_t avail,
-	       struct head *h)
+static bool decode(struct head_memo *memo, const ZydisDecoder *minimal, const uint8_t *b, uint32_t avail,
+		   struct head *h)
 {
 	ZydisDecodedInstruction in;
-	uint64_t bytes = 0;
+	uint64_t bytes;
 
-	if (avail >= 15) {
-		memcpy(&bytes, b, 8);
-		for (unsigned lens = memo->one[b[0]] | *more(memo, b); lens; lens &= lens - 1) {
-			unsigned n = (unsigned)__builtin_ctz(lens);
-			const struct head *x = slot(memo, first(bytes, n), n);
-
-			if (x->n == n && x->bytes == first(bytes, n)) {
-				*h = *x;
-				return true;
-			}
-		}
-	}
 	if (!ZYAN_SUCCESS(ZydisDecoderDecodeInstruction(minimal, NULL, b, avail < 15 ? avail : 15, &in)))
 		return false;
 	*h = (struct head){.n = fixed(&in),
@@ -159,9 +147,30 @@ bool disc_head(struct head_memo *memo, const ZydisDecoder *minimal, const uint8_
 			   .disp = in.raw.disp.offset,
 			   .imm = in.raw.imm[0].offset};
 	if (avail >= 15 && h->n && h->n <= HEAD_MAX) {
+		memcpy(&bytes, b, 8);
 		h->bytes = first(bytes, h->n);
 		*slot(memo, h->bytes, h->n) = *h;
 		*(h->n == 1 ? &memo->one[b[0]] : more(memo, b)) |= 1u << h->n;
 	}
 	return true;
+}
+
+bool disc_head(struct head_memo *memo, const ZydisDecoder *minimal, const uint8_t *b, uint32_t avail,
+	       struct head *h)
+{
+	uint64_t bytes;
+
+	if (avail < 15)
+		return decode(memo, minimal, b, avail, h);
+	memcpy(&bytes, b, 8);
+	for (unsigned lens = memo->one[b[0]] | *more(memo, b); lens; lens &= lens - 1) {
+		unsigned n = (unsigned)__builtin_ctz(lens);
+		const struct head *x = slot(memo, first(bytes, n), n);
+
+		if (x->n == n && x->bytes == first(bytes, n)) {
+			*h = *x;
+			return true;
+		}
+	}
+	return decode(memo, minimal, b, avail, h);
 }

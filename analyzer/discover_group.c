@@ -281,6 +281,7 @@ static int make_group(struct disc *d, uint32_t r)
 		g->suspect |= d->piece.v[i].suspect;
 		g->bare |= d->piece.v[i].kind == PC_GAP;
 		mark_padding(d, d->piece.v[i].start, d->piece.v[i].end, m->live_byte);
+		d->piece.v[i].group = m->ngroup;
 	}
 	g->id = m->ngroup++;
 	g->name = group_name(m, g);
@@ -339,6 +340,8 @@ int group_finish(struct disc *d)
 	if (!m->group || !m->live_byte)
 		return -1;
 	align_gaps(d);
+	for (uint32_t i = 0; i < d->piece.n; i++)
+		d->piece.v[i].group = AN_NONE;
 	for (uint32_t i = 0; i < d->piece.n; i++) {
 		struct piece *p = &d->piece.v[i];
 		uint32_t r = disc_root(d, i);

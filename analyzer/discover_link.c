@@ -5,12 +5,23 @@
 #include <string.h>
 #include <sys/mman.h>
 #include "discover_group.h"
+#include "sort.h"
+
+static struct an_group *in_group(const struct module *m, uint32_t group, uint32_t vaddr, uint32_t *block)
+{
+	struct an_group *g = &m->group[group];
+	uint32_t i = cfg_insn_at(g, vaddr);
+
+	if (i == AN_NONE || g->block[g->insn[i].block].first != i)
+		return NULL;
+	*block = g->insn[i].block;
+	return g;
+}
 
 struct an_group *group_at(const struct module *m, uint32_t vaddr, uint32_t *block)
 {
 	const struct elf_priv *x = elf_priv(m);
-	uint32_t lo = 0, hi = x->home.n, i;
-	struct an_group *g;
+	uint32_t lo = 0, hi = x->home.n;
 
 	*block = AN_NONE;
 	while (lo < hi) {
@@ -23,19 +34,18 @@ struct an_group *group_at(const struct module *m, uint32_t vaddr, uint32_t *bloc
 	}
 	if (lo >= x->home.n || x->home.v[lo].start > vaddr)
 		return NULL;
-	g = &m->group[x->home.v[lo].group];
-	i = cfg_insn_at(g, vaddr);
-	if (i == AN_NONE || g->block[g->insn[i].block].first != i)
-		return NULL;
-	*block = g->insn[i].block;
-	return g;
+	return in_group(m, x->home.v[lo].group, vaddr, block);
 }
 
-static int cmp_home(const void *a, const void *b)
+/* the same, while pieces are there */
+static struct an_group *group_of(const struct disc *d, uint32_t vaddr, uint32_t *block)
 {
-	const struct elf_home *x = a, *y = b;
+	uint32_t p = disc_piece(d, vaddr);
 
-	return x->start < y->start ? -1 : x->start > y->start;
+	*block = AN_NONE;
+	return p == AN_NONE || d->piece.v[p].group == AN_NONE
+		       ? NULL
+		       : in_group(d->m, d->piece.v[p].group, vaddr, block);
 }
 
 static int make_homes(struct module *m)
@@ -47,8 +57,7 @@ static int make_homes(struct module *m)
 			if (!VEC_PUSH(&x->home, (struct elf_home){m->group[i].range[r].start,
 								  m->group[i].range[r].end, i}))
 				return -1;
-	if (x->home.n)
-		qsort(x->home.v, x->home.n, sizeof(*x->home.v), cmp_home);
+	sort_first(x->home.v, x->home.n, sizeof(*x->home.v));
 	return 0;
 }
 
@@ -113,12 +122,12 @@ static int link_group(struct disc *d, struct an_group *g, uint8_t *called)
 			    ? !g->table[g->block[i].table].exact
 			    : g->insn[g->block[i].first + g->block[i].n - 1].flow == FLOW_IJMP)
 			g->sum->tailx = true;
-		if (bound != AN_NONE && (to = group_at(d->m, bound, &block)) &&
+		if (bound != AN_NONE && (to = group_of(d, bound, &block)) &&
 		    (to->block[block].flags & AN_B_ENTRY))
 			add_callee(g, g->block[i].first + g->block[i].n - 1, to->id, block);
 		if (!in)
 			continue;
-		to = group_at(d->m, in->target, &block);
+		to = group_of(d, in->target, &block);
 		if (to && (to->block[block].flags & AN_B_ENTRY)) {
 			add_callee(g, in - g->insn, to->id, block);
 			called[to->id] = 1;

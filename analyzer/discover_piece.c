@@ -11,6 +11,7 @@
  */
 #include <string.h>
 #include "disc.h"
+#include "sort.h"
 
 unsigned disc_nop_len(const uint8_t *p, unsigned avail)
 {
@@ -76,15 +77,6 @@ static void unite(struct disc *d, uint32_t a, uint32_t b)
 		d->piece.v[a].up = b;
 }
 
-static int cmp_piece(const void *a, const void *b)
-{
-	const struct piece *x = a, *y = b;
-
-	if (x->start != y->start)
-		return x->start < y->start ? -1 : 1;
-	return y->kind - x->kind; /* stubs first: an FDE may cover the whole PLT */
-}
-
 static bool in_plt(const struct disc *d, uint32_t v)
 {
 	for (uint32_t i = 0; i < d->x->plt.n; i++)
@@ -115,6 +107,14 @@ bool disc_pieces(struct disc *d)
 	uint32_t k = 0;
 	bool ok = true;
 
+	/* stubs first: an FDE may cover the whole PLT */
+	for (uint32_t i = 0; ok && i < d->x->plt.n; i++)
+		for (uint32_t v = d->x->plt.v[i].start; ok && v < d->x->plt.v[i].end; v += 16)
+			ok = VEC_PUSH(&raw,
+				      (struct piece){.start = v,
+						     .kind = PC_STUB,
+						     .end = d->x->plt.v[i].end - v < 16 ? d->x->plt.v[i].end
+											: v + 16});
 	for (uint32_t i = 0; ok && i < d->x->fde.n; i++) {
 		const struct elf_fde *f = &d->x->fde.v[i];
 
@@ -125,15 +125,7 @@ bool disc_pieces(struct disc *d)
 						     .end = f->end,
 						     .kind = PC_FDE});
 	}
-	for (uint32_t i = 0; ok && i < d->x->plt.n; i++)
-		for (uint32_t v = d->x->plt.v[i].start; ok && v < d->x->plt.v[i].end; v += 16)
-			ok = VEC_PUSH(&raw,
-				      (struct piece){.start = v,
-						     .kind = PC_STUB,
-						     .end = d->x->plt.v[i].end - v < 16 ? d->x->plt.v[i].end
-											: v + 16});
-	if (raw.n)
-		qsort(raw.v, raw.n, sizeof(*raw.v), cmp_piece);
+	sort_first(raw.v, raw.n, sizeof(*raw.v));
 	for (uint32_t i = 0; ok && i < d->x->text.n; i++) {
 		const struct elf_range *t = &d->x->text.v[i];
 		uint32_t at = t->start;
@@ -201,6 +193,10 @@ static bool split_gaps(struct disc *d)
 			free(out.v);
 			return false;
 		}
+	if (out.n == d->piece.n) { /* as it was */
+		free(out.v);
+		return true;
+	}
 	free(d->piece.v);
 	d->piece = out;
 	index_pieces(d);
