@@ -31,14 +31,15 @@ uint32_t cfg_insn_at(const struct an_group *g, uint32_t vaddr)
 	return lo < g->ninsn && g->insn[lo].vaddr == vaddr ? lo : AN_NONE;
 }
 
-static bool leader(const struct disc *d, const struct an_group *g, uint32_t i)
+/* Does a block begin with instruction n, of which st is known? The others up to it are filled in. */
+static bool leader(const struct disc *d, const struct an_insn *insn, uint32_t n, uint8_t st)
 {
-	const struct an_insn *in = &g->insn[i], *p = in - 1;
+	const struct an_insn *in = &insn[n], *p = in - 1;
 
-	if (!i || p->flow != FLOW_NEXT || p->vaddr + p->len != in->vaddr ||
-	    (d->st[in->vaddr - d->lo] & (ST_LEAD | ST_ENTRY | ST_LAND | ST_TARGET)))
+	if (!n || p->flow != FLOW_NEXT || p->vaddr + p->len != in->vaddr ||
+	    (st & (ST_LEAD | ST_ENTRY | ST_LAND | ST_TARGET)))
 		return true;
-	return d->nalt && i > 1 && p[-1].vaddr + p[-1].len > p->vaddr; /* behind a prefix variant */
+	return d->nalt && n > 1 && p[-1].vaddr + p[-1].len > p->vaddr; /* behind a prefix variant */
 }
 
 /* What else there is to say of instruction i, of that kind; s: what discovery found there. */
@@ -77,8 +78,8 @@ static void fill_special(const struct disc *d, struct an_insn *i, unsigned kind,
 	i->flags |= AN_I_SETJMP | (d->piece.v[disc_piece(d, i->vaddr)].kind == PC_GAP ? AN_I_STRAY : 0);
 }
 
-/* Fills instructions, and the index that insn_at asks. */
-static uint32_t find_insns(struct disc *d, const struct an_group *g, struct an_insn *out)
+/* Fills instructions, which of them begin blocks, and the index that insn_at asks. Returns the number of blocks. */
+static uint32_t find_insns(struct disc *d, struct an_group *g, uint32_t *first)
 {
 	static const uint8_t flow[] = {
 		[K_NEXT] = FLOW_NEXT,	    [K_JMP8] = FLOW_JMP,    [K_JMP32] = FLOW_JMP,
@@ -88,7 +89,8 @@ static uint32_t find_insns(struct disc *d, const struct an_group *g, struct an_i
 		[K_RIP1] = FLOW_NEXT,	    [K_RIP2] = FLOW_NEXT,   [K_RIP4] = FLOW_NEXT,
 	};
 	bool whole = !d->nalt; /* no instruction begins within another one */
-	uint32_t n = 0, line = AN_NONE;
+	uint32_t n = 0, nb = 0, line = AN_NONE;
+	struct an_insn *out = g->insn;
 
 	for (uint32_t r = 0; r < g->nrange; r++)
 		for (uint32_t o = g->range[r].start - d->lo, end = g->range[r].end - d->lo, step; o < end;
@@ -110,9 +112,13 @@ static uint32_t find_insns(struct disc *d, const struct an_group *g, struct an_i
 				line = o / INSN_NEAR;
 				d->insn[line] = n;
 			}
-			n++;
+			if (leader(d, out, n, d->st[o]))
+				first[nb++] = n;
+			out[n++].block = nb - 1;
 		}
-	return n;
+	first[nb] = n;
+	g->ninsn = n;
+	return nb;
 }
 
 /* cfg_insn_at while the group is made */
@@ -290,47 +296,35 @@ uint32_t cfg_count(const struct disc *d, const struct an_group *g)
 	return n;
 }
 
-static int make_blocks(const struct disc *d, struct an_group *g)
+static int make_blocks(const struct disc *d, struct an_group *g, const uint32_t *first, uint32_t n)
 {
-	struct scratch_mark m = scratch_mark();
-	uint32_t *first = scratch((g->ninsn + 1ul) * sizeof(*first)), nb = 0;
-
-	if (!first)
+	if (!(g->block = malloc(n * sizeof(*g->block))))
 		return -1;
-	for (uint32_t i = 0; i < g->ninsn; i++) {
-		if (leader(d, g, i))
-			first[nb++] = i;
-		g->insn[i].block = nb - 1;
-	}
-	first[nb] = g->ninsn;
-	if ((g->block = malloc(nb * sizeof(*g->block)))) {
-		g->nblock = nb;
-		for (uint32_t b = 0; b < nb; b++)
-			g->block[b] = (struct an_block){
-				.first = first[b],
-				.n = first[b + 1] - first[b],
-				.succ = {AN_NONE, AN_NONE},
-				.table = AN_NONE,
-				.flags = block_flags(d->st[g->insn[first[b]].vaddr - d->lo])};
-	}
-	scratch_release(m);
-	return g->block ? 0 : -1;
+	g->nblock = n;
+	for (uint32_t b = 0; b < n; b++)
+		g->block[b] = (struct an_block){.first = first[b],
+						.n = first[b + 1] - first[b],
+						.succ = {AN_NONE, AN_NONE},
+						.table = AN_NONE,
+						.flags = block_flags(d->st[g->insn[first[b]].vaddr - d->lo])};
+	for (uint32_t b = 0; b < n; b++)
+		link_block(d, g, &g->block[b]);
+	return 0;
 }
 
 int cfg_build(struct disc *d, struct an_group *g)
 {
-	uint32_t n = cfg_count(d, g);
+	struct scratch_mark m = scratch_mark();
+	uint32_t n = cfg_count(d, g), *first;
+	int rc = -1;
 
 	if (!n)
 		return 0;
-	if (!(g->insn = malloc(n * sizeof(*g->insn))))
-		return -1;
-	g->ninsn = find_insns(d, g, g->insn);
-	if (make_blocks(d, g))
-		return -1;
-	for (uint32_t i = 0; i < g->nblock; i++)
-		link_block(d, g, &g->block[i]);
-	return make_tables(d, g) || make_preds(g) ? -1 : 0;
+	first = scratch((n + 1ul) * sizeof(*first));
+	if (first && (g->insn = malloc(n * sizeof(*g->insn))))
+		rc = make_blocks(d, g, first, find_insns(d, g, first));
+	scratch_release(m);
+	return rc || make_tables(d, g) || make_preds(g) ? -1 : 0;
 }
 
 void cfg_free(struct an_group *g)

@@ -34,10 +34,19 @@ static unsigned distance(const uint8_t *b, const struct an_insn *i)
 	return n == 2 ? 1 : 0;
 }
 
-static void make_key(uint64_t key[2], const uint8_t *b, const struct an_insn *i)
+/* whole: 16 bytes are readable */
+static void make_key(uint64_t key[2], const uint8_t *b, bool whole, const struct an_insn *i)
 {
+	unsigned n = i->len - distance(b, i); /* at most 15 */
+
 	key[0] = key[1] = 0;
-	memcpy(key, b, i->len - distance(b, i)); /* at most 15 */
+	if (whole) {
+		memcpy(key, b, 16);
+		key[0] &= ~0ull >> (n < 8 ? 64 - 8 * n : 0);
+		key[1] &= n > 8 ? ~0ull >> (128 - 8 * n) : 0;
+	} else {
+		memcpy(key, b, n);
+	}
 	if (i->disp)
 		memset((uint8_t *)key + i->disp, 0, 4);
 	key[1] |= (uint64_t)(i->len | i->flow << 4) << 56;
@@ -142,7 +151,7 @@ const struct form *form_get(const struct module *m, const struct an_insn *i, voi
 		f->reason = MAP_R_DECODE;
 		return f;
 	}
-	make_key(key, b, i);
+	make_key(key, b, elf_at(m, i->vaddr, 16) != NULL, i);
 	h = (key[0] ^ key[1] * 0x9e3779b97f4a7c15u) * 0xff51afd7ed558ccdu;
 	for (h >>= 32;; h++) {
 		q = atomic_load_explicit(&table[h % SLOTS], memory_order_acquire);
