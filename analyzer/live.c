@@ -42,7 +42,7 @@ enum { END_PLAIN, END_CALL, END_ICALL, END_IJMP, END_RET, END_TAIL, END_OUT };
 
 struct live_block {
 	uint32_t kill, gen; /* what its instructions do to what is live, a call at its end aside */
-	uint32_t succ[2];
+	uint32_t succ[2]; /* none: where `bin` has nothing, behind the last one */
 	uint32_t callee; /* of the group's, at its end; AN_NONE if there is none */
 	uint32_t use; /* of its last instruction */
 	uint8_t end;
@@ -129,14 +129,14 @@ enum map_reason live_facts(const struct module *m, struct an_group *g)
 
 	if (l->use)
 		return MAP_OK;
-	l->use = calloc(g->ninsn * 3 + g->nblock * 2 + 1, 4);
+	l->use = malloc((g->ninsn * 3ul + (g->nblock + 1ul) * 2) * sizeof(*l->use));
 	l->form = malloc((g->ninsn + 1) * sizeof(*l->form));
 	if (!l->use || !l->form)
 		abort();
 	l->def = l->use + g->ninsn;
 	l->before = l->def + g->ninsn;
 	l->bin = l->before + g->ninsn;
-	l->need = l->bin + g->nblock;
+	l->need = l->bin + g->nblock + 1;
 	for (uint32_t i = 0; i < g->ninsn; i++) {
 		const struct form *f = form_get(m, &g->insn[i], tmp);
 
@@ -182,6 +182,7 @@ static void sum_blocks(struct an_group *g)
 	struct live *l = L(g);
 
 	l->pads = false;
+	memset(l->bin, 0, (g->nblock + 1ul) * 2 * sizeof(*l->bin)); /* and need */
 	for (uint32_t b = 0; b < g->nblock; b++) {
 		const struct an_block *k = &g->block[b];
 		uint32_t last = k->first + k->n - 1, kill = 0, gen = 0;
@@ -195,7 +196,8 @@ static void sum_blocks(struct an_group *g)
 		}
 		l->sum[b] = (struct live_block){.kill = kill,
 						.gen = gen,
-						.succ = {k->succ[0], k->succ[1]},
+						.succ = {k->succ[0] != AN_NONE ? k->succ[0] : g->nblock,
+							 k->succ[1] != AN_NONE ? k->succ[1] : g->nblock},
 						.callee = c ? (uint32_t)(c - g->callee) : AN_NONE,
 						.use = l->use[last],
 						.end = end,
@@ -260,11 +262,18 @@ static void clobbers(struct module *m)
 struct df {
 	const struct module *m;
 	const struct an_group *g;
-	uint32_t *bin;
+	const struct live_block *sum;
+	uint32_t *bin; /* per block, and one that stays 0 */
+	uint64_t *dirty; /* a bit per block: it is to be looked at (again) */
 	uint32_t ret, pads;
 	bool reach; /* flavours 3 and 4: reads after calls; calls define nothing */
-	uint64_t *dirty; /* a bit per block: it is to be looked at (again) */
 };
+
+static struct df flow_of(const struct lm *a, const struct an_group *g, uint32_t *bin, bool reach)
+{
+	return (struct df){
+		.m = a->m, .g = g, .sum = L(g)->sum, .bin = bin, .dirty = a->dirty, .reach = reach};
+}
 
 static void look_at(const struct df *f, uint32_t b)
 {
@@ -284,7 +293,7 @@ static void look_at_all(const struct df *f)
 static void look_at_exits(const struct df *f)
 {
 	for (uint32_t b = 0; b < f->g->nblock; b++)
-		if (L(f->g)->sum[b].end >= END_RET)
+		if (f->sum[b].end >= END_RET)
 			look_at(f, b);
 }
 
@@ -339,14 +348,13 @@ static uint32_t jump_out(const struct df *f, uint32_t b)
 }
 
 /* live after the last instruction of a block */
-static uint32_t block_out(const struct df *f, uint32_t b)
+static inline uint32_t block_out(const struct df *f, uint32_t b)
 {
-	const struct live_block *k = &L(f->g)->sum[b];
-	uint32_t out = 0;
+	const struct live_block *k = &f->sum[b];
+	uint32_t out = f->bin[k->succ[0]] | f->bin[k->succ[1]];
 
-	for (int s = 0; s < 2; s++)
-		if (k->succ[s] != AN_NONE)
-			out |= f->bin[k->succ[s]];
+	if (k->end < END_IJMP)
+		return out;
 	switch (k->end) {
 	case END_IJMP:
 		return out | jump_out(f, b);
@@ -377,7 +385,7 @@ static uint32_t pads_live(const struct df *f)
 /* Over the whole block. What is live at the landing pads is live at each of its instructions. */
 static uint32_t block_in(const struct df *f, uint32_t b)
 {
-	const struct live_block *k = &L(f->g)->sum[b];
+	const struct live_block *k = &f->sum[b];
 	uint32_t live = block_out(f, b);
 
 	if (k->end == END_CALL || k->end == END_ICALL) {
@@ -487,7 +495,7 @@ static void bottom_up(const struct lm *a, void (*fn)(const struct lm *a, struct 
 /* true: it needs more than was known */
 static bool need_more(const struct lm *a, struct an_group *g)
 {
-	struct df f = {a->m, g, L(g)->need, 0, 0, true, a->dirty};
+	struct df f = flow_of(a, g, L(g)->need, true);
 	uint64_t before = 0, after = 0;
 
 	for (uint32_t b = 0; b < g->nblock; b++)
@@ -502,7 +510,7 @@ static bool need_more(const struct lm *a, struct an_group *g)
 
 static void need_first(const struct lm *a, struct an_group *g)
 {
-	struct df f = {a->m, g, L(g)->need, 0, 0, true, a->dirty};
+	struct df f = flow_of(a, g, L(g)->need, true);
 
 	look_at_all(&f);
 	solve(&f);
@@ -548,10 +556,11 @@ static void needs(const struct lm *a)
 static void reach_group(const struct lm *a, struct an_group *g, uint8_t *dirty)
 {
 	struct module *m = a->m;
-	struct df f = {m, g, L(g)->need, L(g)->ureach, 0, true, a->dirty};
+	struct df f = flow_of(a, g, L(g)->need, true);
 
+	f.ret = L(g)->ureach;
 	if (f.ret) {
-		f.bin = memcpy(a->bin, f.bin, g->nblock * sizeof(*f.bin));
+		f.bin = memcpy(a->bin, f.bin, (g->nblock + 1ul) * sizeof(*f.bin));
 		look_at_exits(&f);
 		solve(&f);
 	}
@@ -603,7 +612,7 @@ static uint32_t fill(const struct df *f)
 	uint32_t dead_reload = 0;
 
 	for (uint32_t b = 0; b < g->nblock; b++) {
-		const struct live_block *k = &l->sum[b];
+		const struct live_block *k = &f->sum[b];
 		uint32_t v = block_out(f, b), i = g->block[b].first + g->block[b].n;
 
 		if (k->end == END_CALL || k->end == END_ICALL)
@@ -622,7 +631,7 @@ static uint32_t fill(const struct df *f)
 static void live_group(const struct lm *a, struct an_group *g)
 {
 	struct live *l = g->live;
-	struct df f = {a->m, g, l->bin, 0, 0, false, a->dirty};
+	struct df f = flow_of(a, g, l->bin, false);
 	uint32_t more;
 
 	look_at_all(&f);
@@ -696,8 +705,6 @@ int live_module(struct module *m, int jobs)
 		blocks += g->nblock;
 		L(g)->done = L(g)->late = false;
 		L(g)->ureach = L(g)->retextra = L(g)->changed = 0;
-		if (L(g)->bin)
-			memset(L(g)->bin, 0, g->nblock * 8ul); /* and need */
 	}
 	par_for(m->ngroup, jobs, usedef, &a);
 	clobbers(m);
