@@ -200,8 +200,9 @@ void pe_insn(struct pe *e, uint32_t i)
 	bool check = gr->mapflags & MAP_F_VERIFY;
 	uint32_t k0 = gr->in[i].op, k1 = gr->in[i + 1].op;
 	uint16_t any = gr->in[i].ea || check ? GN_EA : 0;
-	struct recs r = {.n = 0};
+	struct recs r; /* large */
 
+	r.n = 0;
 	for (uint32_t k = k0; k < k1; k++)
 		any |= gr->note[k].flags;
 	if (timed)
