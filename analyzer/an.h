@@ -307,7 +307,7 @@ struct emitted {
 	                              resync stub), AN_NONE if nothing lands there from outside */
 	struct emit_site *site; /* marks used, to be numbered by the map writer */
 	uint32_t nsite;
-	struct emit_flow *flow; /* per block: the branch, indirect jump or return at its end */
+	struct emit_flow *flow; /* MAP_F_PT, per block: the branch, indirect jump or return at its end */
 	uint32_t *ptw; /* the ptwrites, by the order of the plan's LOG_PTW: offsets in text */
 	uint32_t nptw;
 	uint64_t logbytes; /* sum of bytes logged at all sites, for --stats */

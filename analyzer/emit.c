@@ -160,26 +160,34 @@ static bool fuses(const struct em *e, uint32_t b, uint32_t i)
 	       e->logafter == e->logfirst[b + 1];
 }
 
-/* Most instructions need not be decoded: their copy is their bytes, and nothing but registers after them is logged. */
+/* Most instructions need not be decoded: their copy is their bytes, or those with the slot of r15, and nothing but registers
+ * after them is logged. */
 static bool as_is(struct em *e, uint32_t b, uint32_t i)
 {
 	const struct an_block *k = &e->g->block[b];
 	const struct an_insn *n = &e->g->insn[i];
+	const struct form *f = e->lv->form[i];
+	unsigned len = n->len;
 	const uint8_t *p;
 
-	/* what is not kept is not plain */
-	if (n->flow != FLOW_NEXT || !e->lv->form[i] || !e->lv->form[i]->plain || e->log != e->logafter)
-		return false;
+	if (n->flow != FLOW_NEXT || !f || e->log != e->logafter)
+		return false; /* or it is not kept */
 	p = elf_at(e->m, n->vaddr, n->len);
 	if ((e->m->mapflags & MAP_F_NONDET) && nondet_what(p, n->len))
 		return false;
+	if (f->nslot && e->cur_rot == NOREG) {
+		p = f->slot;
+		len = f->nslot;
+	} else if (!f->plain) {
+		return false;
+	}
 	for (uint32_t l = e->logafter; l < e->logend; l++)
 		if (e->p->log[l].what != LOG_REG)
 			return false;
 	inner_check(e, b, n->vaddr, e->lv->before[i]);
 	if (fuses(e, b, i))
 		ctl_move(e, b);
-	copy(e, n->vaddr, p, n->len, n->disp);
+	copy(e, n->vaddr, p, len, n->disp);
 	if (e->logafter < e->logend) {
 		state(e, n->vaddr + n->len);
 		logs(e, e->logafter, e->logend, NULL, live_after(e->g, i));
@@ -407,10 +415,14 @@ static void em_init(struct em *e)
 	uint32_t *w = scratch_zero((size_t)nb * 7 * 4 + (size_t)nb * 5);
 	uint8_t *v;
 
-	e->flow = scratch(nb * sizeof(*e->flow));
-	if (!w || !e->flow)
+	if (!w)
 		abort();
-	memset(e->flow, 0xff, nb * sizeof(*e->flow)); /* AN_NONE */
+	if (e->m->mapflags & MAP_F_PT) { /* else nobody asks */
+		e->flow = scratch(nb * sizeof(*e->flow));
+		if (!e->flow)
+			abort();
+		memset(e->flow, 0xff, nb * sizeof(*e->flow)); /* AN_NONE */
+	}
 	e->body = w;
 	e->stubl = w + nb;
 	e->logfirst = w + 2 * nb;
@@ -427,19 +439,20 @@ static void em_init(struct em *e)
 	e->cur_rot = NOREG;
 	e->place.copy_off = AN_NONE;
 	code_init(&e->c, e->g->ninsn, nb);
+	code_labels(&e->c, 2 * e->g->nblock);
 	for (uint32_t b = 0; b < e->g->nblock; b++) {
-		e->body[b] = code_label(&e->c);
-		e->stubl[b] = code_label(&e->c);
+		e->body[b] = 2 * b;
+		e->stubl[b] = 2 * b + 1;
 	}
 }
 
 /* What waits for all other groups: one piece of memory, no larger than it needs to be */
 static struct emitted *take(struct em *e)
 {
-	uint32_t nb = e->g->nblock, nptw = 0;
+	uint32_t nb = e->g->nblock, nflow = e->flow ? nb : 0, nptw = 0;
 	const struct code *c = &e->c;
 	struct emitted *x =
-		malloc(sizeof(*x) + nb * (2 * sizeof(uint32_t) + sizeof(*x->flow)) +
+		malloc(sizeof(*x) + 2 * nb * sizeof(uint32_t) + nflow * sizeof(*x->flow) +
 		       e->nptw * sizeof(*x->ptw) + c->nfix * sizeof(*x->fix) + c->nref * sizeof(*x->ref) +
 		       c->nxl * sizeof(*x->xlat) + e->nsite * sizeof(*x->site) + c->n);
 	uint32_t *at = (uint32_t *)(x + 1);
@@ -458,21 +471,25 @@ static struct emitted *take(struct em *e)
 	x->block_off = at;
 	x->stub_off = x->block_off + nb;
 	x->flow = (void *)(x->stub_off + nb);
-	x->ptw = (void *)(x->flow + nb);
+	x->ptw = (void *)(x->flow + nflow);
 	x->fix = (void *)(x->ptw + x->nptw);
 	x->ref = (void *)(x->fix + x->nfix);
 	x->xlat = (void *)(x->ref + x->nref);
 	x->site = (void *)(x->xlat + x->nxlat);
 	x->text = (void *)(x->site + x->nsite);
 	for (uint32_t b = 0; b < nb; b++) {
-		const struct flowl *f = &e->flow[b];
-
 		x->block_off[b] = code_at(c, e->body[b]);
 		x->stub_off[b] = e->stub[b] == STUB_NONE ? AN_NONE : code_at(c, e->stubl[b]);
+	}
+	for (uint32_t b = 0; b < nflow; b++) {
+		const struct flowl *f = &e->flow[b];
+
 		x->flow[b] = f->at == AN_NONE ? (struct emit_flow){0, 0}
 					      : (struct emit_flow){code_at(c, f->at),
 								   code_at(c, f->end) - code_at(c, f->at)};
 	}
+	if (!nflow)
+		x->flow = NULL;
 	for (uint32_t i = 0; e->nptw && i < e->p->nlog; i++)
 		if (e->p->log[i].what == LOG_PTW) /* without a label where nothing leads to the stub */
 			x->ptw[nptw++] = e->ptw[i] == AN_NONE ? AN_NONE : code_at(c, e->ptw[i]);

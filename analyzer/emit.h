@@ -127,7 +127,11 @@ static inline void code_u32(struct code *c, uint32_t v)
 	c->n += 4;
 }
 void code_insn(struct code *c); /* an instruction starts here: notes the state */
-uint32_t code_label(struct code *c);
+uint32_t code_labels(struct code *c, uint32_t n); /* the first of n */
+static inline uint32_t code_label(struct code *c)
+{
+	return code_labels(c, 1);
+}
 void code_here(struct code *c, uint32_t label);
 void code_jmp(struct code *c, uint32_t label);
 void code_jcc(struct code *c, unsigned cc, uint32_t label);
@@ -163,7 +167,7 @@ struct em {
 	uint8_t *tells; /* each block's body has a ptwrite */
 	struct flowl {
 		uint32_t at, end; /* labels, AN_NONE if there is none */
-	} * flow; /* per block: the instruction at its end that decides where control goes */
+	} * flow; /* MAP_F_PT, per block: the instruction at its end that decides where control goes */
 	uint32_t *off_in; /* log offset from r15 at the block's start (emit_space.c) */
 	uint32_t *nflow; /* flow predecessors within the copy */
 	uint8_t *chk_body, *chk_stub;
@@ -223,6 +227,9 @@ int r15_patch(const struct dec *d, unsigned s, uint8_t out[16]);
 void r15_emit(struct em *e, const struct dec *d, uint32_t live);
 /* r15_emit can do it */
 bool r15_can(const struct dec *d);
+#define R15_SLOT_MAX 15
+/* bytes of d with the slot for r15, which are all there is to be done, and their number; 0 if that has no encoding */
+unsigned r15_slot(const struct dec *d, uint8_t out[32]);
 /* appends an instruction's bytes, rip-relative operand fixed up */
 void emit_bytes(struct em *e, const struct dec *d, const uint8_t *b);
 

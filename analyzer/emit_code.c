@@ -52,7 +52,7 @@ void code_init(struct code *c, uint32_t insns, uint32_t blocks)
 {
 	c->b = code_more(NULL, 12 * insns + 32 * blocks, &c->cap, 1);
 	c->xl = code_more(NULL, insns + 4 * blocks, &c->capxl, sizeof(*c->xl));
-	c->label = code_more(NULL, 4 * blocks, &c->caplabel, sizeof(*c->label));
+	c->label = code_more(NULL, 3 * blocks, &c->caplabel, sizeof(*c->label));
 	c->br = code_more(NULL, blocks, &c->capbr, sizeof(*c->br));
 }
 
@@ -64,27 +64,25 @@ void code_bytes(struct code *c, const void *p, uint32_t n)
 	c->n += n;
 }
 
-/* all but where it is, in two numbers */
-static inline uint64_t rest(const struct map_xlat *x)
-{
-	uint64_t v;
-
-	_Static_assert(sizeof(*x) - offsetof(struct map_xlat, flags) == sizeof(v), "flags and what follows");
-	memcpy(&v, &x->flags, sizeof(v));
-	return v;
-}
+/* a state, but for where it is and of what instruction, is one number */
+_Static_assert(offsetof(struct map_xlat, off) == offsetof(struct map_xlat, flags) + 4 &&
+		       offsetof(struct map_xlat, ahead) == offsetof(struct map_xlat, flags) + 6 &&
+		       sizeof(struct map_xlat) == offsetof(struct map_xlat, flags) + 8,
+	       "flags and registers, bytes, bytes");
 
 void code_insn(struct code *c)
 {
 	struct map_xlat *x = c->xl + c->nxl;
+	uint32_t regs;
+	uint64_t now, was;
 
 	if (c->off > UINT16_MAX || c->ahead > MAP_AHEAD_MAX)
 		c->fail = "too much is logged at once";
-	c->cur.off = (uint16_t)c->off;
-	c->cur.ahead = (uint16_t)c->ahead;
+	memcpy(&regs, &c->cur.flags, sizeof(regs));
+	now = regs | (uint64_t)c->off << 32 | (uint64_t)c->ahead << 48;
 	if (c->nxl) {
-		if (!c->start && x[-1].vaddr == c->cur.vaddr &&
-		    (rest(&x[-1]) & ~(uint64_t)MAP_X_START) == rest(&c->cur))
+		memcpy(&was, &x[-1].flags, sizeof(was));
+		if (!c->start && x[-1].vaddr == c->cur.vaddr && (was & ~(uint64_t)MAP_X_START) == now)
 			return;
 		if (x[-1].copy_off == c->n) {
 			x--;
@@ -95,18 +93,21 @@ void code_insn(struct code *c)
 		c->xl = code_more(c->xl, c->nxl, &c->capxl, sizeof(*c->xl));
 		x = c->xl + c->nxl;
 	}
-	*x = c->cur;
-	x->flags |= c->start ? MAP_X_START : 0;
+	now |= c->start ? MAP_X_START : 0;
 	x->copy_off = c->n;
+	x->vaddr = c->cur.vaddr;
+	memcpy(&x->flags, &now, sizeof(now));
 	c->nxl++;
 	c->start = false;
 }
 
-uint32_t code_label(struct code *c)
+uint32_t code_labels(struct code *c, uint32_t n)
 {
-	c->label = code_more(c->label, c->nlabel, &c->caplabel, sizeof(*c->label));
-	c->label[c->nlabel].pos = AN_NONE;
-	return c->nlabel++;
+	c->label = code_more(c->label, c->nlabel + n, &c->caplabel, sizeof(*c->label));
+	for (uint32_t i = 0; i < n; i++)
+		c->label[c->nlabel + i].pos = AN_NONE;
+	c->nlabel += n;
+	return c->nlabel - n;
 }
 
 void code_here(struct code *c, uint32_t label)
@@ -227,12 +228,10 @@ static uint32_t growth(const struct branch *b)
 	return !b->rel32 ? 0 : b->op == 0xeb ? 3 : 4;
 }
 
-/* cum[i]: growth of the first i branches. Offsets that come one after the other, ascending: *i is where the last was found,
- * 0 at first. */
+/* cum[i]: growth of the first i branches. Offsets that come one after the other, ascending, as all that is appended with the
+ * code does: *i is where the last was found, 0 at first. */
 static inline uint32_t shift(const struct code *c, const uint32_t *cum, uint32_t *i, uint32_t off)
 {
-	while (*i && c->br[*i - 1].pos >= off)
-		--*i;
 	while (*i < c->nbr && c->br[*i].pos < off)
 		++*i;
 	return off + cum[*i];

@@ -33,12 +33,16 @@ static void settle(struct em *e, uint32_t to)
 
 void flow_begin(struct em *e, uint32_t b)
 {
+	if (!e->flow)
+		return;
 	e->flow[b].at = code_label(&e->c);
 	code_here(&e->c, e->flow[b].at);
 }
 
 void flow_end(struct em *e, uint32_t b)
 {
+	if (!e->flow)
+		return;
 	e->flow[b].end = code_label(&e->c);
 	code_here(&e->c, e->flow[b].end);
 }

@@ -117,6 +117,13 @@ static bool find_all(const struct module *m, const struct an_insn *i, struct for
 	f->reason = emit_can(&d, i);
 	f->gprs = (uint16_t)dec_gprs(&d);
 	f->plain = i->flow == FLOW_NEXT && !(f->gprs >> R15 & 1) && d.in.mnemonic != ZYDIS_MNEMONIC_ENDBR64;
+	f->nslot = 0;
+	if (i->flow == FLOW_NEXT && (f->gprs >> R15 & 1)) {
+		uint8_t b[32];
+
+		f->nslot = (uint8_t)r15_slot(&d, b);
+		memcpy(f->slot, b, f->nslot);
+	}
 	live_form(f, &d, i);
 	keep = lift(m, i, &d, rip, f);
 	if (f->n >= 0)

@@ -19,6 +19,7 @@ struct form {
 	uint8_t reason; /* enum map_reason: MAP_OK, or why it cannot be copied (emit_can) */
 	bool plain; /* no transfer, and its copy is its bytes (but for what is relative to rip) */
 	uint16_t gprs; /* general registers it touches in any way: dec_gprs */
+	uint8_t nslot, slot[15]; /* names r15, no transfer: r15_slot */
 	/* live.c */
 	uint32_t use, def, may;
 	/* graph_form.c */

@@ -138,11 +138,13 @@ static uint32_t target(const struct mw *w, uint32_t gi, uint32_t t)
 /* op asks where control went at the end of a block: where that is in the copy */
 static bool ask(const struct mw *w, uint32_t gi, uint32_t block, struct sem_op *o)
 {
-	const struct emit_flow *f = &w->em[gi]->flow[block];
-	uint32_t at = w->base[gi] + f->off;
+	const struct emit_flow *f = w->em[gi]->flow;
+	uint32_t at;
 
-	if (!f->len)
+	if (!f || !f[block].len)
 		return false;
+	f += block;
+	at = w->base[gi] + f->off;
 	o->a = (uint16_t)at;
 	o->b = (uint16_t)(at >> 16);
 	if (o->op == SEM_JCC_FLOW)

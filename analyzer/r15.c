@@ -420,28 +420,37 @@ static int slot_form(const struct dec *d, uint8_t out[32])
 	return n;
 }
 
-/* push r15, pop r15, mov $imm,%r15d (zero-extends; the slot's store sign-extends, so imm >= 0).
- * e == NULL only asks. */
-static bool special(struct em *e, const struct dec *d)
+/* push r15, pop r15, mov $imm,%r15d (zero-extends; the slot's store sign-extends, so imm >= 0): as slot_form */
+static unsigned special(const struct dec *d, uint8_t out[32])
 {
+	static const uint8_t push[] = {0x65, 0xff, 0x34, 0x25, TCB_R15, 0, 0, 0},
+			     pop[] = {0x65, 0x8f, 0x04, 0x25, TCB_R15, 0, 0, 0},
+			     mov[] = {0x65, 0x48, 0xc7, 0x04, 0x25, TCB_R15, 0, 0, 0};
 	int32_t imm = (int32_t)d->in.raw.imm[0].value.s;
 	uint8_t op = d->in.opcode;
 
+	_Static_assert(TCB_R15 < 0x80, "a byte of the displacement");
 	if (d->in.encoding != ZYDIS_INSTRUCTION_ENCODING_LEGACY ||
 	    d->in.opcode_map != ZYDIS_OPCODE_MAP_DEFAULT)
-		return false;
+		return 0;
 	if (op == 0xbf && d->in.operand_width == 32 && imm >= 0) {
-		if (e) {
-			code_gs(&e->c, 0xc7, 0, TCB_R15, true);
-			code_u32(&e->c, imm);
-		}
-		return true;
+		memcpy(out, mov, sizeof(mov));
+		memcpy(out + sizeof(mov), &imm, 4);
+		return sizeof(mov) + 4;
 	}
 	if (d->in.operand_width != 64 || (op != 0x57 && op != 0x5f))
-		return false;
-	if (e)
-		code_gs(&e->c, op == 0x57 ? 0xff : 0x8f, op == 0x57 ? 6 : 0, TCB_R15, false);
-	return true;
+		return 0;
+	memcpy(out, op == 0x57 ? push : pop, sizeof(push));
+	return sizeof(push);
+}
+
+unsigned r15_slot(const struct dec *d, uint8_t out[32])
+{
+	unsigned n = special(d, out);
+
+	if (!n)
+		n = (unsigned)slot_form(d, out);
+	return n <= R15_SLOT_MAX ? n : 0;
 }
 
 /* mov, movzx, movsx, lea mem,reg with r15 in the address: the destination can be the borrowed
@@ -475,7 +484,7 @@ bool r15_can(const struct dec *d)
 	uint8_t out[32];
 	uint32_t used = dec_gprs(d);
 
-	if (special(NULL, d) || slot_form(d, out))
+	if (r15_slot(d, out))
 		return true;
 	for (unsigned s = 0; s < 16; s++)
 		if ((BORROWABLE & ~used) >> s & 1)
@@ -489,6 +498,7 @@ void r15_emit(struct em *e, const struct dec *d, uint32_t live)
 	unsigned acc = r15_access(d);
 	struct scratch s;
 	uint8_t out[32];
+	unsigned slot;
 	int n;
 
 	if (e->cur_rot != NOREG) {
@@ -498,12 +508,10 @@ void r15_emit(struct em *e, const struct dec *d, uint32_t live)
 			emit_bytes(e, d, out);
 		return;
 	}
-	if (special(e, d))
-		return;
-	n = slot_form(d, out);
-	if (n) {
+	slot = r15_slot(d, out);
+	if (slot) {
 		code_insn(&e->c);
-		code_bytes(&e->c, out, n);
+		code_bytes(&e->c, out, slot);
 		return;
 	}
 	n = acc == 1 ? dest_scratch(d) : -1;
