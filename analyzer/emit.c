@@ -22,7 +22,7 @@ static void copy(struct em *e, uint32_t vaddr, const uint8_t *b, unsigned n, uns
 	uint32_t rel;
 
 	code_insn(c);
-	memcpy(code_room(c), b, n);
+	code_copy(code_room(c), b, n);
 	c->n += n;
 	if (disp) {
 		memcpy(&rel, b + disp, 4);
@@ -287,6 +287,33 @@ static void place(struct em *e, const struct dec *d)
 	code_gs(&e->c, 0xff, 4, TCB_PLACE, false);
 }
 
+/* Most of those stand in a row, with nothing to log between: from i on, as far as none of the block's last two is among
+ * them (fuses). How many, behind i, have been copied. */
+static uint32_t row(struct em *e, uint32_t b, uint32_t i)
+{
+	const struct an_block *k = &e->g->block[b];
+	const struct an_insn *n = &e->g->insn[i];
+	uint32_t end = k->first + k->n - 2, to = i + 1;
+	struct map_xlat x;
+	const uint8_t *p;
+
+	if (e->logend < e->logfirst[b + 1] && e->p->log[e->logend].insn < end)
+		end = e->p->log[e->logend].insn;
+	while (to < end && e->lv->form[to] && e->lv->form[to]->plain && !e->g->insn[to].disp)
+		to++;
+	end = e->g->insn[to - 1].vaddr + e->g->insn[to - 1].len;
+	p = elf_at(e->m, n->vaddr, end - n->vaddr);
+	if (to == i + 1 || !p)
+		return 0;
+	code_reserve(&e->c, to - i - 1);
+	x = (struct map_xlat){0, 0, MAP_X_START, e->cur_rot, {NOREG, e->cur_rot}, (uint16_t)e->c.off, 0};
+	for (const struct an_insn *m = n + 1; m < e->g->insn + to; m++) {
+		x.vaddr = m->vaddr;
+		code_next(&e->c, &x, p + (m->vaddr - n->vaddr), m->len);
+	}
+	return to - i - 1;
+}
+
 static void one_insn(struct em *e, uint32_t b, uint32_t i)
 {
 	const struct an_insn *n = &e->g->insn[i];
@@ -349,6 +376,8 @@ static void one_block(struct em *e, uint32_t b)
 	const struct an_block *k = &e->g->block[b];
 	uint32_t vaddr = e->g->insn[k->first].vaddr;
 	uint32_t live = e->lv->bin[b];
+	bool rows = !(e->m->mapflags & MAP_F_NONDET) && e->bytes[b] <= SPACE_BLOCK_MAX &&
+		    e->m->place - vaddr > e->g->insn[k->first + k->n - 1].vaddr - vaddr;
 
 	if (e->stub[b] != STUB_NONE && e->stub[b] != STUB_PLAIN && !falls(e, b))
 		ctl_stub(e, b, true);
@@ -362,8 +391,11 @@ static void one_block(struct em *e, uint32_t b)
 	if (e->chk_body[b])
 		space_check(e, vaddr, live);
 	block_logs(e, b, live);
-	for (uint32_t n = 0; n < k->n && !e->c.fail; n++)
+	for (uint32_t n = 0; n < k->n && !e->c.fail; n++) {
 		one_insn(e, b, k->first + n);
+		if (n + 3 < k->n && rows)
+			n += row(e, b, k->first + n);
+	}
 	if (e->logend != e->logfirst[b + 1] && !e->c.fail)
 		e->c.fail = "the plan's logs are not in stream order";
 	e->cur_rot = NOREG;

@@ -127,6 +127,39 @@ static inline void code_u32(struct code *c, uint32_t v)
 	c->n += 4;
 }
 void code_insn(struct code *c); /* an instruction starts here: notes the state */
+/* 1 to 15 bytes, as memcpy, which would be called */
+static inline void code_copy(uint8_t *to, const uint8_t *from, unsigned n)
+{
+	uint64_t a, z;
+
+	if (n >= 8) {
+		memcpy(&a, from, 8);
+		memcpy(&z, from + n - 8, 8);
+		memcpy(to, &a, 8);
+		memcpy(to + n - 8, &z, 8);
+	} else if (n >= 4) {
+		memcpy(&a, from, 4);
+		memcpy(&z, from + n - 4, 4);
+		memcpy(to, &a, 4);
+		memcpy(to + n - 4, &z, 4);
+	} else {
+		to[0] = from[0];
+		to[n / 2] = from[n / 2];
+		to[n - 1] = from[n - 1];
+	}
+}
+/* room for n instructions and their states, which code_next then appends: one with its bytes and nothing else, behind
+ * another one, of which all but `off` is in x */
+void code_reserve(struct code *c, uint32_t n);
+static inline void code_next(struct code *c, const struct map_xlat *x, const uint8_t *b, unsigned n)
+{
+	struct map_xlat *to = &c->xl[c->nxl++];
+
+	*to = *x;
+	to->copy_off = c->n;
+	code_copy(c->b + c->n, b, n);
+	c->n += n;
+}
 uint32_t code_labels(struct code *c, uint32_t n); /* the first of n */
 static inline uint32_t code_label(struct code *c)
 {

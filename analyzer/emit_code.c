@@ -101,6 +101,14 @@ void code_insn(struct code *c)
 	c->start = false;
 }
 
+void code_reserve(struct code *c, uint32_t n)
+{
+	if (c->capxl - c->nxl < n)
+		c->xl = code_more(c->xl, c->nxl + n, &c->capxl, sizeof(*c->xl));
+	if ((c->cap - c->n) / CODE_ROOM < n)
+		c->b = code_more(c->b, c->n + n * CODE_ROOM, &c->cap, 1);
+}
+
 uint32_t code_labels(struct code *c, uint32_t n)
 {
 	c->label = code_more(c->label, c->nlabel + n, &c->caplabel, sizeof(*c->label));
