@@ -19,6 +19,11 @@
 static _Atomic(struct form *) table[SLOTS];
 static atomic_uint kept;
 
+#define ROOM ((size_t)1 << 15)
+static _Thread_local char *room_at;
+static _Thread_local size_t room_left;
+_Static_assert(sizeof(struct form) + 64 * (sizeof(struct sem_op) + FORM_NOTE) <= ROOM, "one has room");
+
 /* bytes of a direct branch that hold its distance. Prefixes are none of the opcodes compared with, so the
  * opcode is where it is looked for (SDM Vol. 2, appendix A). */
 static unsigned distance(const uint8_t *b, const struct an_insn *i)
@@ -131,26 +136,88 @@ static bool find_all(const struct module *m, const struct an_insn *i, struct for
 	return keep;
 }
 
+/* Forms lie close together, those that are met first, which are met most, among themselves: room for one of n bytes at the
+ * thread's own end. NULL: no memory */
+static void *room(size_t n)
+{
+	if (n > room_left) {
+		room_at = malloc(ROOM);
+		room_left = room_at ? ROOM : 0;
+	}
+	return room_at;
+}
+
 static const struct form *put(_Atomic(struct form *) *slot, const struct form *f)
 {
 	size_t n = sizeof(*f) + (f->n > 0 ? f->n : 0) * (sizeof(*f->op) + FORM_NOTE);
 	struct form *q, *other = NULL;
 
-	if (atomic_load_explicit(&kept, memory_order_relaxed) >= MOST || !(q = malloc(n)))
+	if (atomic_load_explicit(&kept, memory_order_relaxed) >= MOST || !(q = room(n)))
 		return f;
 	memcpy(q, f, n);
-	if (atomic_compare_exchange_strong(slot, &other, q)) {
-		atomic_fetch_add_explicit(&kept, 1, memory_order_relaxed);
-		return q;
+	if (!atomic_compare_exchange_strong(slot, &other, q))
+		return f; /* same bytes or not: what was found stands */
+	atomic_fetch_add_explicit(&kept, 1, memory_order_relaxed);
+	n = (n + 15) & ~(size_t)15;
+	room_at += n;
+	room_left -= n;
+	return q;
+}
+
+static uint64_t hash(const uint64_t key[2])
+{
+	return (key[0] ^ key[1] * 0x9e3779b97f4a7c15u) * 0xff51afd7ed558ccdu >> 32;
+}
+
+/* the one with this key, NULL if there is none yet: *h is the place to put it */
+static const struct form *look_up(const uint64_t key[2], uint64_t *h)
+{
+	for (;; ++*h) {
+		const struct form *q = atomic_load_explicit(&table[*h % SLOTS], memory_order_acquire);
+
+		if (!q || (q->key[0] == key[0] && q->key[1] == key[1]))
+			return q;
 	}
-	free(q); /* same bytes or not: what was found stands */
-	return f;
+}
+
+#define AT_ONCE 16
+
+static void find_some(const struct module *m, const struct an_insn *i, uint32_t n, const struct form **out)
+{
+	uint64_t key[AT_ONCE][2], h[AT_ONCE];
+
+	for (uint32_t k = 0; k < n; k++) {
+		const uint8_t *b = elf_at(m, i[k].vaddr, 16);
+		bool all = b != NULL;
+
+		if (!b)
+			b = elf_at(m, i[k].vaddr, i[k].len);
+		key[k][0] = key[k][1] = 0; /* no instruction's */
+		if (b)
+			make_key(key[k], b, all, &i[k]);
+		h[k] = hash(key[k]);
+		__builtin_prefetch(&table[h[k] % SLOTS]);
+	}
+	for (uint32_t k = 0; k < n; k++) {
+		out[k] = atomic_load_explicit(&table[h[k] % SLOTS], memory_order_acquire);
+		__builtin_prefetch(out[k]);
+	}
+	for (uint32_t k = 0; k < n; k++)
+		if (out[k] && (out[k]->key[0] != key[k][0] || out[k]->key[1] != key[k][1]))
+			out[k] = look_up(key[k], &h[k]);
+}
+
+void form_find(const struct module *m, const struct an_insn *i, uint32_t n, const struct form **out)
+{
+	for (uint32_t k = 0; k < n; k += AT_ONCE)
+		find_some(m, i + k, n - k < AT_ONCE ? n - k : AT_ONCE, out + k);
 }
 
 const struct form *form_get(const struct module *m, const struct an_insn *i, void *tmp)
 {
 	const uint8_t *b = elf_at(m, i->vaddr, i->len);
-	struct form *f = tmp, *q;
+	struct form *f = tmp;
+	const struct form *q;
 	uint64_t key[2], h;
 
 	if (!b) {
@@ -159,14 +226,10 @@ const struct form *form_get(const struct module *m, const struct an_insn *i, voi
 		return f;
 	}
 	make_key(key, b, elf_at(m, i->vaddr, 16) != NULL, i);
-	h = (key[0] ^ key[1] * 0x9e3779b97f4a7c15u) * 0xff51afd7ed558ccdu;
-	for (h >>= 32;; h++) {
-		q = atomic_load_explicit(&table[h % SLOTS], memory_order_acquire);
-		if (!q)
-			break;
-		if (q->key[0] == key[0] && q->key[1] == key[1])
-			return q;
-	}
+	h = hash(key);
+	q = look_up(key, &h);
+	if (q)
+		return q;
 	f->key[0] = key[0];
 	f->key[1] = key[1];
 	return find_all(m, i, f) ? put(&table[h % SLOTS], f) : f;

@@ -25,6 +25,7 @@ struct form {
 	/* graph_form.c */
 	uint8_t cc; /* as in struct gr_insn */
 	bool writes_df;
+	bool has_rec;
 	uint16_t written; /* general registers */
 	/* sem_lift's; n -1: cannot be lifted. Ops whose imm is to be made the instruction's: bit i of rec: op i
 	 * is a record, of mod: op i is a SEM_MODADDR, of rip: it is the address of the operand relative to rip */
@@ -39,7 +40,10 @@ struct form {
 /* What is known of instruction i: kept for good, or in tmp, FORM_TMP bytes with the alignment of a struct form.
  * From any thread. */
 const struct form *form_get(const struct module *m, const struct an_insn *i, void *tmp);
-/* the same for instruction i of a group: without a search once live_facts has been there */
+/* those of n instructions, NULL where there is none yet. Many at a time: each look-up misses the cache, and they wait
+ * together. From any thread. */
+void form_find(const struct module *m, const struct an_insn *i, uint32_t n, const struct form **out);
+/* what form_get says, for instruction i of a group: without a search once live_facts has been there */
 const struct form *form_of(const struct module *m, const struct an_group *g, uint32_t i, void *tmp);
 /* the ops of instruction i, whose form is f, as sem_lift gives them; room for n. */
 void form_ops(const struct form *f, const struct module *m, const struct an_insn *i, struct sem_op *out);

@@ -66,7 +66,8 @@ static int lift_all(struct gr *gr, int *bad)
 			continue;
 		form_ops(f, gr->m, ai, gr->op + gr->nop);
 		memcpy(gr->note + gr->nop, form_notes(f), (size_t)f->n * sizeof(*gr->note));
-		gr->written |= f->written;
+		gr->written |= gi->writes = f->written;
+		gi->rec = f->has_rec;
 		gr->writes_df |= f->writes_df;
 		gr->nop += (uint32_t)f->n;
 	}

@@ -74,9 +74,11 @@ static void set(struct deref *d, unsigned reg, bool wide)
 /* from after instruction i to before it; temporaries count inside of it */
 static void back(const struct gr *gr, uint32_t i, struct deref *d)
 {
-	uint32_t first = gr->in[i].op;
+	const struct gr_insn *in = &gr->in[i];
 
-	for (uint32_t k = (gr->in + i + 1)->op; k-- > first;) {
+	if (!in->rec && !(in->writes & d->is))
+		return;
+	for (uint32_t k = in[1].op; k-- > in->op;) {
 		const struct sem_op *op = &gr->op[k];
 		bool wide;
 

@@ -117,7 +117,7 @@ void gr_form(struct form *f, const ZydisDecodedInstruction *in, uint8_t flow)
 
 	f->cc = flow == FLOW_JCC ? jcc_code(in) : 0xff;
 	f->written = 0;
-	f->writes_df = false;
+	f->writes_df = f->has_rec = false;
 	memset(note, 0, (size_t)f->n * sizeof(*note));
 	for (int k = 0; k < f->n; k++) {
 		const struct sem_op *op = &f->op[k];
@@ -129,6 +129,7 @@ void gr_form(struct form *f, const ZydisDecodedInstruction *in, uint8_t flow)
 		if (op->op == SEM_REC) {
 			note[k].ea = rec < SEM_EA_MAX ? f->ea[rec] : (struct sem_ea){SEM_EA_NONE, 0, 0};
 			rec++;
+			f->has_rec = true;
 		}
 		if (op->op == SEM_RECREP)
 			note_count(f, note, k);

@@ -99,6 +99,11 @@ static struct gr_rng shifted(const struct gr_rng *r, const struct sem_op *op)
 	return unsig(8u * op->w);
 }
 
+static inline struct gr_rng copied(struct gr_rng a, unsigned w)
+{
+	return a.zb <= 8 * w ? a : unsig(8 * w);
+}
+
 /* what an op gives */
 static struct gr_rng result(const struct sem_op *op, const struct gr_rng *r)
 {
@@ -111,7 +116,7 @@ static struct gr_rng result(const struct sem_op *op, const struct gr_rng *r)
 	case SEM_MODADDR:
 		return unsig(47); /* below the end of user addresses */
 	case SEM_MOV:
-		return a.zb <= w8 ? a : unsig(w8);
+		return copied(a, op->w);
 	case SEM_SX:
 		return a.zb < w8 ? a : make(64, least(a.sb, w8));
 	case SEM_EXTH:
@@ -249,6 +254,8 @@ uint8_t range_kind(const struct sem_op *op, struct gr_rng *r)
 		return RK_SUM;
 	if (op->dst >= 64)
 		return RK_NONE;
+	if (op->op == SEM_MOV && op->a < 64)
+		return RK_COPY;
 	if (from_operands(op))
 		return RK_VALUE;
 	memset(none, 64, sizeof(none));
@@ -289,6 +296,8 @@ static void run_block(struct range *g, uint32_t bi)
 
 		if (n->range == RK_FIXED) {
 			g->r[op->dst] = n->rng;
+		} else if (n->range == RK_COPY) {
+			g->r[op->dst] = n->rng = copied(g->r[op->a], op->w);
 		} else if (n->range != RK_NONE) {
 			if (n->range != RK_VALUE)
 				note_near(g, k);

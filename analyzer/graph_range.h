@@ -10,6 +10,7 @@
 enum range_kind {
 	RK_NONE, /* not at all */
 	RK_FIXED, /* the result's range is in its note, whatever the operands */
+	RK_COPY, /* a's, of which w bytes are taken */
 	RK_VALUE, /* it follows from the operands' */
 	RK_SUM, /* and one of them may be an address, and the other one an index */
 	RK_REC /* the same of a record's address */

@@ -137,8 +137,9 @@ enum map_reason live_facts(const struct module *m, struct an_group *g)
 	l->before = l->def + g->ninsn;
 	l->bin = l->before + g->ninsn;
 	l->need = l->bin + g->nblock + 1;
+	form_find(m, g->insn, g->ninsn, l->form);
 	for (uint32_t i = 0; i < g->ninsn; i++) {
-		const struct form *f = form_get(m, &g->insn[i], tmp);
+		const struct form *f = l->form[i] ? l->form[i] : form_get(m, &g->insn[i], tmp);
 
 		if ((r = f->reason) != MAP_OK)
 			break;

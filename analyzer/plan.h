@@ -167,9 +167,11 @@ struct gr_note {
 struct gr_insn {
 	uint32_t op; /* first op; ops end where the next instruction's begin */
 	uint8_t cc; /* jcc: condition code, 0xff if none (loop, jrcxz) */
-	uint16_t logged; /* decision: general registers logged after it if needed */
 	uint8_t ea; /* decision: bit k = record k's address is logged */
+	uint16_t logged; /* decision: general registers logged after it if needed */
 	uint16_t deref; /* general registers whose values after it are proved addresses: gr_deref */
+	uint16_t writes; /* general registers */
+	bool rec; /* has a SEM_REC */
 };
 
 struct gr_slot {
