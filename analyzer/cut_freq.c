@@ -145,9 +145,9 @@ static bool edge_room(struct freq *f)
 		x->end = n += all;
 		f->same[b] = b;
 		if (is_entry(f, b))
-			f->edge[x->first + x->back] = (struct freq_edge){1, nb};
+			f->edge[x->first + x->back] = (struct freq_edge){1, nb, false};
 	}
-	f->node[nb].out = 1;
+	f->out[nb] = 1;
 	return true;
 }
 
@@ -171,31 +171,45 @@ static bool edges(struct freq *f)
 	EACH_EDGE(f, from, to, p, {
 		uint32_t *at = goes_back(f, from, to) ? back : ahead;
 
-		f->edge[at[to]++] = (struct freq_edge){p, f->same[from]};
+		f->edge[at[to]++] = (struct freq_edge){p, f->same[from], false};
 		f->same[to] = alike(f, to, from, p);
 	})
 	return true;
 }
 
-/* sweep - over n blocks. Returns by how much the runs changed, as a part of their sum */
-static double sweep(struct freq *f, const uint32_t *block, uint32_t n, double rest)
+/* sweep - over n blocks and their edges, one after the other. Returns by how much the runs changed, as a part of their sum */
+static double sweep(struct freq *f, const uint32_t *block, uint32_t n, const struct freq_edge *e, double rest)
 {
-	double change = 0, sum = rest;
-	struct freq_node *node = f->node;
+	double change = 0, sum = rest, *out = f->out;
 
 	for (uint32_t i = 0; i < n; i++) {
-		struct freq_node *x = &node[block[i]];
-		const struct freq_edge *end = f->edge + x->end;
+		struct freq_node *x = &f->node[block[i]];
 		double r = 0;
 
-		for (const struct freq_edge *e = f->edge + x->first; e < end; e++)
-			r += node[e->from].out * e->p;
+		do
+			r += out[e->from] * e->p;
+		while (!e++->last);
 		change += x->count * __builtin_fabs(r - x->runs);
 		sum += x->count * r;
 		x->runs = r;
-		x->out = x->ways == 1 ? r : r / x->ways;
+		out[block[i]] = x->ways == 1 ? r : r / x->ways;
 	}
 	return change / (sum + 1e-9);
+}
+
+/* the edges of n blocks, one after the other */
+static void line_up(const struct freq *f, const uint32_t *block, uint32_t n, struct freq_edge *e)
+{
+	for (uint32_t i = 0; i < n; i++) {
+		const struct freq_node *x = &f->node[block[i]];
+
+		if (x->first == x->end) /* nobody comes here */
+			*e++ = (struct freq_edge){0, f->gr->g->nblock, true};
+		for (uint32_t k = x->first; k < x->end; k++) {
+			*e = f->edge[k];
+			e++->last = k + 1 == x->end;
+		}
+	}
 }
 
 static bool in_loop(const struct freq *f, uint32_t b)
@@ -207,9 +221,10 @@ static bool in_loop(const struct freq *f, uint32_t b)
 	return loop;
 }
 
-static void sweeps(struct freq *f)
+static bool sweeps(struct freq *f)
 {
-	uint32_t *block = f->seen, n = 0, nloop = 0;
+	uint32_t *block = f->seen, n = 0, nloop = 0, nedge = 0;
+	struct freq_edge *e;
 	double rest = 0;
 
 	for (uint32_t i = f->n; i-- > 0;) {
@@ -217,18 +232,26 @@ static void sweeps(struct freq *f)
 
 		f->node[f->same[b]].count++;
 		f->node[b].loop = in_loop(f, b);
-		if (f->same[b] == b)
-			block[n++] = b;
+		if (f->same[b] != b)
+			continue;
+		block[n++] = b;
+		nedge += f->node[b].end - f->node[b].first + 1;
 	}
-	if (sweep(f, block, n, 0) <= 0.003)
-		return;
+	e = scratch(nedge * sizeof(*e));
+	if (!e)
+		return false;
+	line_up(f, block, n, e);
+	if (sweep(f, block, n, e, 0) <= 0.003)
+		return true;
 	for (uint32_t i = 0; i < n; i++)
 		if (f->node[block[i]].loop)
 			block[nloop++] = block[i];
 		else
 			rest += f->node[block[i]].count * f->node[block[i]].runs;
-	for (int i = 1; nloop && i < SWEEPS && sweep(f, block, nloop, rest) > 0.003; i++)
+	line_up(f, block, nloop, e);
+	for (int i = 1; nloop && i < SWEEPS && sweep(f, block, nloop, e, rest) > 0.003; i++)
 		;
+	return true;
 }
 
 static bool alloc(struct freq *f)
@@ -241,9 +264,11 @@ static bool alloc(struct freq *f)
 	f->stack = scratch(n * sizeof(*f->stack));
 	f->taken = scratch(n * sizeof(*f->taken));
 	f->node = scratch_zero(n * sizeof(*f->node));
+	f->out = scratch_zero(n * sizeof(*f->out));
 	f->same = scratch(n * sizeof(*f->same));
 	f->fill = scratch(n * sizeof(*f->fill));
-	return f->rank && f->seen && f->dead && f->stack && f->taken && f->node && f->same && f->fill;
+	return f->rank && f->seen && f->dead && f->stack && f->taken && f->node && f->out && f->same &&
+	       f->fill;
 }
 
 int cut_freq(struct gr *gr)
@@ -266,8 +291,8 @@ int cut_freq(struct gr *gr)
 				f.taken[b] = prob_taken(&f, b);
 		ok = edges(&f);
 	}
+	ok = ok && sweeps(&f);
 	if (ok) {
-		sweeps(&f);
 		for (uint32_t b = 0; b < nb; b++) {
 			double r = f.node[f.same[b]].runs, most = r > MOST ? MOST : r;
 			int64_t w = (int64_t)(most * CUT_ONCE);

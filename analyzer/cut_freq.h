@@ -18,17 +18,19 @@ struct freq {
 	} * stack;
 	double *taken; /* per block that ends in a branch: how likely it is taken */
 	struct freq_node {
-		double runs, out; /* per activation; what each way out of it gets, before its probability */
+		double runs; /* per activation */
 		double count; /* blocks that run as often */
 		uint32_t ways; /* among how many equal edges its runs are divided */
 		uint32_t first, end; /* its edges: those that go back, what comes from outside, those ahead */
 		uint32_t back; /* how many go back */
 		bool loop; /* in a loop or behind one */
-	} * node; /* the one behind the blocks' is outside */
+	} * node;
+	double *out; /* what each way out of a block gets, before its probability; and behind the blocks', from outside */
 	uint32_t *same; /* per block: the one whose runs are its own */
 	struct freq_edge {
 		double p;
 		uint32_t from;
+		bool last; /* of a block */
 	} * edge;
 };
 
