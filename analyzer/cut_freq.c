@@ -125,27 +125,35 @@ static bool is_entry(const struct freq *f, uint32_t b)
 	return f->gr->g->block[b].flags & AN_B_ENTRY;
 }
 
-/* room for the edges of each block; first is left at those ahead, and what comes from outside is there */
+static struct freq_edge edge(const struct freq_node *to, uint32_t at, uint32_t from, double p)
+{
+	return (struct freq_edge){p, from, at + 1 == to->end};
+}
+
+/* Room for the edges of each block, in the order of the sweeps. What comes from outside is there: none, where nobody
+ * comes. */
 static bool edge_room(struct freq *f)
 {
 	uint32_t nb = f->gr->g->nblock, n = 0;
 
 	for (uint32_t b = 0; b < nb; b++)
-		n += f->node[b].end + is_entry(f, b);
-	f->edge = scratch((n + 1) * sizeof(*f->edge));
+		n += f->node[b].end + 1;
+	f->edge = scratch(n * sizeof(*f->edge));
 	if (!f->edge)
 		return false;
 	n = 0;
-	for (uint32_t b = 0; b < nb; b++) {
+	for (uint32_t i = f->n; i-- > 0;) {
+		uint32_t b = f->order[i];
 		struct freq_node *x = &f->node[b];
-		uint32_t all = x->end + is_entry(f, b);
+		bool outside = is_entry(f, b) || !x->end;
 
 		x->ways = f->gr->g->block[b].table != AN_NONE ? nsucc(f, b) : 1;
+		x->count = 1;
 		x->first = n;
-		x->end = n += all;
+		x->end = n += x->end + outside;
 		f->same[b] = b;
-		if (is_entry(f, b))
-			f->edge[x->first + x->back] = (struct freq_edge){1, nb, false};
+		if (outside)
+			f->edge[x->first + x->back] = edge(x, x->first + x->back, nb, is_entry(f, b));
 	}
 	f->out[nb] = 1;
 	return true;
@@ -169,17 +177,18 @@ static bool edges(struct freq *f)
 	}
 	/* sources before targets, but for what goes back */
 	EACH_EDGE(f, from, to, p, {
-		uint32_t *at = goes_back(f, from, to) ? back : ahead;
+		uint32_t at = goes_back(f, from, to) ? back[to]++ : ahead[to]++;
 
-		f->edge[at[to]++] = (struct freq_edge){p, f->same[from], false};
+		f->edge[at] = edge(&f->node[to], at, f->same[from], p);
 		f->same[to] = alike(f, to, from, p);
 	})
 	return true;
 }
 
 /* sweep - over n blocks and their edges, one after the other. Returns by how much the runs changed, as a part of their sum */
-static double sweep(struct freq *f, const uint32_t *block, uint32_t n, const struct freq_edge *e, double rest)
+static double sweep(struct freq *f, const uint32_t *block, uint32_t n, double rest)
 {
+	const struct freq_edge *e = f->edge;
 	double change = 0, sum = rest, *out = f->out;
 
 	for (uint32_t i = 0; i < n; i++) {
@@ -197,21 +206,6 @@ static double sweep(struct freq *f, const uint32_t *block, uint32_t n, const str
 	return change / (sum + 1e-9);
 }
 
-/* the edges of n blocks, one after the other */
-static void line_up(const struct freq *f, const uint32_t *block, uint32_t n, struct freq_edge *e)
-{
-	for (uint32_t i = 0; i < n; i++) {
-		const struct freq_node *x = &f->node[block[i]];
-
-		if (x->first == x->end) /* nobody comes here */
-			*e++ = (struct freq_edge){0, f->gr->g->nblock, true};
-		for (uint32_t k = x->first; k < x->end; k++) {
-			*e = f->edge[k];
-			e++->last = k + 1 == x->end;
-		}
-	}
-}
-
 static bool in_loop(const struct freq *f, uint32_t b)
 {
 	bool loop = f->node[b].back;
@@ -221,37 +215,43 @@ static bool in_loop(const struct freq *f, uint32_t b)
 	return loop;
 }
 
-static bool sweeps(struct freq *f)
+/* the blocks of loops, and behind them, that have runs of their own, and their edges, in line; returns how many. *rest: the
+ * sum of the others' runs */
+static uint32_t loops(struct freq *f, uint32_t *block, double *rest)
 {
-	uint32_t *block = f->seen, n = 0, nloop = 0, nedge = 0;
-	struct freq_edge *e;
-	double rest = 0;
+	struct freq_edge *e = f->edge;
+	uint32_t n = 0;
 
 	for (uint32_t i = f->n; i-- > 0;) {
 		uint32_t b = f->order[i];
+		struct freq_node *x = &f->node[b];
 
-		f->node[f->same[b]].count++;
-		f->node[b].loop = in_loop(f, b);
-		if (f->same[b] != b)
-			continue;
-		block[n++] = b;
-		nedge += f->node[b].end - f->node[b].first + 1;
+		x->loop = in_loop(f, b);
+		if (!x->loop) {
+			*rest += x->runs;
+		} else if (f->same[b] != b) {
+			f->node[f->same[b]].count++;
+		} else {
+			block[n++] = b;
+			memmove(e, f->edge + x->first, (x->end - x->first) * sizeof(*e));
+			e += x->end - x->first;
+		}
 	}
-	e = scratch(nedge * sizeof(*e));
-	if (!e)
-		return false;
-	line_up(f, block, n, e);
-	if (sweep(f, block, n, e, 0) <= 0.003)
-		return true;
-	for (uint32_t i = 0; i < n; i++)
-		if (f->node[block[i]].loop)
-			block[nloop++] = block[i];
-		else
-			rest += f->node[block[i]].count * f->node[block[i]].runs;
-	line_up(f, block, nloop, e);
-	for (int i = 1; nloop && i < SWEEPS && sweep(f, block, nloop, e, rest) > 0.003; i++)
+	return n;
+}
+
+static void sweeps(struct freq *f)
+{
+	uint32_t *block = f->seen, n = 0;
+	double rest = 0;
+
+	for (uint32_t i = f->n; i-- > 0;)
+		block[n++] = f->order[i];
+	if (sweep(f, block, n, 0) <= 0.003)
+		return;
+	n = loops(f, block, &rest);
+	for (int i = 1; n && i < SWEEPS && sweep(f, block, n, rest) > 0.003; i++)
 		;
-	return true;
 }
 
 static bool alloc(struct freq *f)
@@ -291,8 +291,8 @@ int cut_freq(struct gr *gr)
 				f.taken[b] = prob_taken(&f, b);
 		ok = edges(&f);
 	}
-	ok = ok && sweeps(&f);
 	if (ok) {
+		sweeps(&f);
 		for (uint32_t b = 0; b < nb; b++) {
 			double r = f.node[f.same[b]].runs, most = r > MOST ? MOST : r;
 			int64_t w = (int64_t)(most * CUT_ONCE);
