@@ -329,16 +329,16 @@ static uint64_t variables(const struct gr_set *s, unsigned word)
 			__VA_ARGS__                                                                          \
 		}
 
-static uint32_t count(const struct gr_set *s, uint16_t *words)
+static uint32_t count(const struct cut *c, const struct gr_set *s, uint16_t *words)
 {
 	uint32_t n = 0;
 
-	for (unsigned i = 0; i < GR_WORDS; i++) {
+	for (unsigned ws = c->words; ws; ws &= ws - 1) {
+		unsigned i = (unsigned)__builtin_ctz(ws);
 		uint64_t m = variables(s, i);
 
-		if (!m)
-			continue;
-		*words |= (uint16_t)(1u << i);
+		if (m)
+			*words |= (uint16_t)(1u << i);
 		for (; m; m &= m - 1)
 			n++;
 	}
@@ -550,7 +550,7 @@ static uint32_t number(struct cut *c, uint32_t *nentry)
 
 	*nentry = 0;
 	for (uint32_t i = 0; i < g->nblock; i++) {
-		uint32_t vars = count(&c->want[i], &c->b[i].words);
+		uint32_t vars = count(c, &c->want[i], &c->b[i].words);
 
 		c->b[i].first = n;
 		find_from(c, i);
@@ -561,7 +561,7 @@ static uint32_t number(struct cut *c, uint32_t *nentry)
 	}
 	for (uint32_t i = 0; i < g->ntable; i++) {
 		c->class[i].first = n;
-		n += c->class[i].jumps > 1 ? count(&c->gr->meet[i], &c->class[i].words) : 0;
+		n += c->class[i].jumps > 1 ? count(c, &c->gr->meet[i], &c->class[i].words) : 0;
 	}
 	return n;
 }

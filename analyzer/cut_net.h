@@ -46,6 +46,7 @@ struct cut {
 	uint32_t *order; /* blocks, what they lead to first */
 	uint8_t *nw; /* per op: bytes wanted of what it defines; 1 where it reads something for good */
 	struct gr_set *want; /* per block: variables wanted at its start */
+	uint16_t words; /* of these sets: all others are empty, but for bytes of registers */
 	struct cut_block *b;
 	struct way *way; /* of variables at the starts of blocks, and on the way to classes of jump tables */
 	struct cut_class {

@@ -64,18 +64,26 @@ static void at_end(const struct cut *c, uint32_t bi, struct gr_set *n)
 		gr_add_gpr(n, (unsigned)__builtin_ctz(regs), 8);
 }
 
-static void use(struct gr_set *n, unsigned reg, unsigned w)
+/* a variable that is no general register */
+static void want(struct cut *c, struct gr_set *n, unsigned var)
+{
+	gr_add(n, var);
+	c->words |= (uint16_t)(1u << (var >> 6));
+}
+
+static void use(struct cut *c, struct gr_set *n, unsigned reg, unsigned w)
 {
 	if (cut_known(reg))
 		return;
 	if (reg < SEM_NGPR)
 		gr_add_gpr(n, reg, w);
 	else if (reg < SEM_NREGS)
-		gr_add(n, reg);
+		want(c, n, reg);
 }
 
-static uint8_t value(const struct gr *gr, uint32_t k, struct gr_set *n)
+static uint8_t value(struct cut *c, uint32_t k, struct gr_set *n)
 {
+	const struct gr *gr = c->gr;
 	const struct sem_op *op = &gr->op[k];
 	uint16_t flags = gr->note[k].flags;
 	bool known = op->dst < 64 && CUT_WANTED >> op->dst & 1;
@@ -94,60 +102,64 @@ static uint8_t value(const struct gr *gr, uint32_t k, struct gr_set *n)
 	if (!(flags & GN_COMP))
 		return (uint8_t)nw;
 	if (op->op == SEM_LOAD && !(flags & (GN_RO | GN_SELF)))
-		gr_add(n, GR_SLOT + gr->note[k].slot);
+		want(c, n, GR_SLOT + gr->note[k].slot);
 	nu = gr_op_uses(gr, k, nw, u);
 	for (int i = 0; i < nu; i++)
-		use(n, u[i].reg, u[i].w);
+		use(c, n, u[i].reg, u[i].w);
 	return (uint8_t)nw;
 }
 
-static uint8_t store(const struct gr *gr, uint32_t k, struct gr_set *n)
+static uint8_t store(struct cut *c, uint32_t k, struct gr_set *n)
 {
+	const struct gr *gr = c->gr;
 	const struct sem_op *op = &gr->op[k];
 	uint8_t slot = gr->note[k].slot;
 
 	if (slot == GR_NOSLOT || !gr->forward || !gr_has(n, GR_SLOT + slot))
 		return 0;
 	gr_del(n, GR_SLOT + slot);
-	use(n, op->a, 8);
-	use(n, op->b, op->w == 2 ? 4 : op->w);
+	use(c, n, op->a, 8);
+	use(c, n, op->b, op->w == 2 ? 4 : op->w);
 	return 1;
 }
 
-static uint8_t record(const struct gr *gr, uint32_t k, struct gr_set *n)
+static uint8_t record(struct cut *c, uint32_t k, struct gr_set *n)
 {
+	const struct gr *gr = c->gr;
 	if (!cut_rec(gr, k))
 		return 0;
-	use(n, gr->op[k].a, 8);
-	use(n, gr->op[k].b, 8);
+	use(c, n, gr->op[k].a, 8);
+	use(c, n, gr->op[k].b, 8);
 	return 1;
 }
 
-static uint8_t records(const struct gr *gr, uint32_t k, struct gr_set *n)
+static uint8_t records(struct cut *c, uint32_t k, struct gr_set *n)
 {
+	const struct gr *gr = c->gr;
 	uint16_t r[4];
 	int nr = cut_reads(gr, k, r);
 
 	for (int i = 0; i < nr; i++)
-		use(n, r[i], 8);
+		use(c, n, r[i], 8);
 	if (gr->note[k].flags & GN_MASKCAN)
-		gr_add(n, gr_mask(&gr->op[k]));
+		want(c, n, gr_mask(&gr->op[k]));
 	return 1;
 }
 
-static uint8_t back_op(const struct gr *gr, uint32_t k, struct gr_set *n)
+static uint8_t back_op(struct cut *c, uint32_t k, struct gr_set *n)
 {
+	const struct gr *gr = c->gr;
 	switch (gr->note[k].kind) {
 	case GK_NONE:
 		return 0;
 	case GK_STORE:
-		return store(gr, k, n);
+		return store(c, k, n);
 	case GK_REC:
-		return record(gr, k, n);
+		return record(c, k, n);
 	case GK_GROUP:
-		return records(gr, k, n);
+		return records(c, k, n);
 	default:
-		return value(gr, k, n);
+		return value(c, k, n);
 	}
 }
 
@@ -165,7 +177,7 @@ static void back(struct cut *c, uint32_t bi, struct gr_set *n)
 	uint32_t first = gr->in[b->first].op;
 
 	for (uint32_t k = gr->in [b->first + b->n].op; k-- > first;)
-		c->nw[k] = back_op(gr, k, n);
+		c->nw[k] = back_op(c, k, n);
 	only_variables(n);
 }
 
@@ -197,6 +209,7 @@ int cut_want(struct cut *c)
 	if (!c->nw || !c->want || !todo)
 		return -1;
 	memset(todo, 1, nb);
+	c->words = 1;
 	memset(gr->meet, 0, gr->g->ntable * sizeof(*gr->meet));
 	while (again) {
 		again = false;
