@@ -131,7 +131,8 @@ static uint32_t may_write(const struct gr *gr)
 	const struct an_group *g = gr->g;
 	uint32_t set = (gr->written & GR_CALLER_SAVED) | gr->lost;
 
-	for (uint32_t i = 0; i < g->ninsn; i++) {
+	for (uint32_t b = 0; b < g->nblock; b++) {
+		uint32_t i = g->block[b].first + g->block[b].n - 1;
 		uint8_t flow = g->insn[i].flow;
 		const struct an_callee *c;
 
