@@ -77,15 +77,9 @@ static int build(struct cut *c)
 
 	c->freq = c->gr->freq;
 	c->order = c->gr->backward;
+	c->wants = c->gr->wants;
 	c->b = scratch_zero(nb * sizeof(*c->b));
 	if (!c->b)
-		return -1;
-	for (uint32_t i = 0; i < nb; i++) {
-		uint32_t to = c->gr->g->block[i].succ[1];
-
-		c->b[i].clob = to == AN_NONE ? 0 : cut_clobber(c->gr, i, to);
-	}
-	if (cut_want(c) < 0)
 		return -1;
 	r = cut_net(c);
 	if (r)
@@ -138,7 +132,7 @@ int cut_run(struct gr *gr, bool *same)
 
 		if (gr->nop > MAX_OPS)
 			return 1;
-		if (cut_freq(gr) < 0)
+		if (cut_freq(gr) < 0 || cut_want(gr) < 0)
 			return -1;
 		mark = scratch_mark();
 		gr->cut = scratch_zero(sizeof(*gr->cut));

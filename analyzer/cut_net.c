@@ -173,7 +173,7 @@ static void value(struct net *n, uint32_t i, uint32_t k)
 		       op->dst < SEM_NGPR ? (struct cut_tag){i, TAG_DEF, (uint8_t)op->dst}
 					  : (struct cut_tag){0});
 	else if (op->dst < SEM_NGPR)
-		narrow(&w, gr_logwidth(gr, i, k, n->c->nw[k], &sx) * n->freq,
+		narrow(&w, gr_logwidth(gr, i, k, n->c->wants->nw[k], &sx) * n->freq,
 		       (struct cut_tag){i, TAG_DEF, (uint8_t)op->dst});
 	if (!(flags & GN_COMP) || (flags & GN_COUNT)) {
 		lead(n, SRC, &w);
@@ -181,7 +181,7 @@ static void value(struct net *n, uint32_t i, uint32_t k)
 	}
 	if (op->op == SEM_LOAD && !(flags & (GN_RO | GN_SELF)))
 		nvar = add_var(var, nvar, GR_SLOT + gr->note[k].slot);
-	nu = gr_op_uses(gr, k, n->c->nw[k], u);
+	nu = gr_op_uses(gr, k, n->c->wants->nw[k], u);
 	for (int j = 0; j < nu; j++)
 		nvar = add_var(var, nvar, u[j].reg);
 	spread(n, var, nvar, w);
@@ -287,7 +287,7 @@ static void ops(struct net *n)
 {
 	const struct gr *gr = n->gr;
 	const struct an_block *b = &gr->g->block[n->bi];
-	const uint8_t *nw = n->c->nw;
+	const uint8_t *nw = n->c->wants->nw;
 	uint32_t first = gr->in[b->first].op, i = b->first + b->n;
 
 	for (uint32_t k = gr->in[i].op; k-- > first;) {
@@ -333,7 +333,7 @@ static uint32_t count(const struct cut *c, const struct gr_set *s, uint16_t *wor
 {
 	uint32_t n = 0;
 
-	for (unsigned ws = c->words; ws; ws &= ws - 1) {
+	for (unsigned ws = c->wants->words; ws; ws &= ws - 1) {
 		unsigned i = (unsigned)__builtin_ctz(ws);
 		uint64_t m = variables(s, i);
 
@@ -362,7 +362,7 @@ static void join_all(struct net *n, const struct gr_set *s, uint16_t words, uint
 /* what block `to` wants at its start */
 static void join_block(struct net *n, uint32_t to, uint16_t not )
 {
-	join_all(n, &n->c->want[to], n->c->b[to].words, n->c->b[to].first, not );
+	join_all(n, &n->c->wants->start[to], n->c->b[to].words, n->c->b[to].first, not );
 }
 
 /* the ways of a class of jump tables: what all targets want. Leaves them in at[] */
@@ -427,8 +427,8 @@ static void at_end(struct net *n)
 	} else if (flow == FLOW_JCC) {
 		control(n, 1);
 	}
-	if (b->succ[1] != AN_NONE && c->b[n->bi].clob != 0xffff)
-		join_block(n, b->succ[1], c->b[n->bi].clob);
+	if (b->succ[1] != AN_NONE && c->wants->clob[n->bi] != 0xffff)
+		join_block(n, b->succ[1], c->wants->clob[n->bi]);
 	if (b->succ[0] != AN_NONE && b->succ[0] != b->succ[1])
 		join_block(n, b->succ[0], 0);
 	for (uint32_t r = cut_callee(gr, n->bi); r; r &= r - 1)
@@ -464,7 +464,7 @@ static int64_t from_outside(struct net *n, unsigned reg, unsigned w, struct cut_
 /* a general register at the block's start: can be logged there */
 static int64_t reg_at_start(struct net *n, unsigned reg, struct way *w, struct cut_entry *e)
 {
-	unsigned wanted = gr_gpr(&n->c->want[n->bi], reg);
+	unsigned wanted = gr_gpr(&n->c->wants->start[n->bi], reg);
 	bool sx;
 	unsigned width = gr_inwidth(n->gr, n->bi, reg, wanted, &sx);
 
@@ -477,7 +477,7 @@ static void at_start(struct net *n)
 	struct cut *c = n->c;
 	struct way *in = c->way + c->b[n->bi].first;
 
-	EACH_VAR(&c->want[n->bi], c->b[n->bi].words, var, {
+	EACH_VAR(&c->wants->start[n->bi], c->b[n->bi].words, var, {
 		struct way w;
 		struct cut_entry e;
 		int64_t outside = 0;
@@ -534,10 +534,10 @@ static void find_from(struct cut *c, uint32_t bi)
 		ways++;
 		if (flow == FLOW_SYSCALL)
 			cb->ret |= 1u << SEM_R11;
-		else if (c->b[p].clob == 0xffff)
+		else if (c->wants->clob[p] == 0xffff)
 			cb->from |= FROM_MARK;
 		else
-			cb->ret |= c->b[p].clob;
+			cb->ret |= c->wants->clob[p];
 	}
 	cb->several = ways > 1;
 }
@@ -550,7 +550,7 @@ static uint32_t number(struct cut *c, uint32_t *nentry)
 
 	*nentry = 0;
 	for (uint32_t i = 0; i < g->nblock; i++) {
-		uint32_t vars = count(c, &c->want[i], &c->b[i].words);
+		uint32_t vars = count(c, &c->wants->start[i], &c->b[i].words);
 
 		c->b[i].first = n;
 		find_from(c, i);

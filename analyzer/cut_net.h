@@ -21,7 +21,6 @@ struct way {
 struct cut_block {
 	uint32_t first; /* of way[]: where the variables wanted at its start go, in the order of their bits */
 	uint16_t ret; /* general registers that calls before it make unknown, to be logged in their stub */
-	uint16_t clob; /* cut_clobber */
 	uint16_t words; /* of the set of those variables: which are not empty */
 	uint8_t from; /* enum from */
 	bool several; /* more than one way leads to it */
@@ -44,9 +43,7 @@ struct cut {
 	struct flow f;
 	int64_t *freq; /* per block: how often it runs */
 	uint32_t *order; /* blocks, what they lead to first */
-	uint8_t *nw; /* per op: bytes wanted of what it defines; 1 where it reads something for good */
-	struct gr_set *want; /* per block: variables wanted at its start */
-	uint16_t words; /* of these sets: all others are empty, but for bytes of registers */
+	const struct wants *wants;
 	struct cut_block *b;
 	struct way *way; /* of variables at the starts of blocks, and on the way to classes of jump tables */
 	struct cut_class {
@@ -64,8 +61,15 @@ struct cut {
 	uint8_t *side; /* per node: on the source's side of the last cut */
 };
 
-/* cut_want.c: fills nw, want and gr->meet */
-int cut_want(struct cut *c);
+struct wants {
+	uint8_t *nw; /* per op: bytes wanted of what it defines; 1 where it reads something for good */
+	struct gr_set *start; /* per block: variables wanted at its start */
+	uint16_t words; /* of these sets: all others are empty, but for bytes of registers */
+	uint16_t *callee; /* per block: what was needed by the callee that its end leads to; */
+	uint16_t *clob; /* cut_clobber */
+};
+/* cut_want.c: fills gr->wants and gr->meet. What is there stands: a callee may only need more. 0, -1 no memory */
+int cut_want(struct gr *gr);
 bool cut_leaves(const struct gr *gr, uint32_t bi); /* its indirect jump is no question: it leaves */
 /* general registers that do not stand at `to` since before the call or system call at the end of a block; 0xffff: no
  * variable does */

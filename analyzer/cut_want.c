@@ -38,21 +38,21 @@ uint32_t cut_callee(const struct gr *gr, uint32_t bi)
 }
 
 /* what is wanted at a block's end */
-static void at_end(const struct cut *c, uint32_t bi, struct gr_set *n)
+static void at_end(const struct gr *gr, uint32_t bi, struct gr_set *n)
 {
-	const struct gr *gr = c->gr;
+	const struct wants *w = gr->wants;
 	const struct an_block *b = &gr->g->block[bi];
-	uint32_t regs = cut_callee(gr, bi);
+	uint32_t regs = w->callee[bi];
 	uint8_t flow = gr_flow(gr, bi);
 
 	memset(n, 0, sizeof(*n));
-	if (b->succ[1] != AN_NONE && c->b[bi].clob != 0xffff) {
-		*n = c->want[b->succ[1]];
-		for (uint32_t r = c->b[bi].clob; r; r &= r - 1)
+	if (b->succ[1] != AN_NONE && w->clob[bi] != 0xffff) {
+		*n = w->start[b->succ[1]];
+		for (uint32_t r = w->clob[bi]; r; r &= r - 1)
 			gr_del_gpr(n, (unsigned)__builtin_ctz(r));
 	}
 	if (b->succ[0] != AN_NONE)
-		gr_or(n, &c->want[b->succ[0]]);
+		gr_or(n, &w->start[b->succ[0]]);
 	if (flow == FLOW_IJMP && !cut_leaves(gr, bi)) {
 		gr_or(n, &gr->meet[gr->class[b->table]]);
 		if (gr->b[bi].ctl_can)
@@ -65,25 +65,24 @@ static void at_end(const struct cut *c, uint32_t bi, struct gr_set *n)
 }
 
 /* a variable that is no general register */
-static void want(struct cut *c, struct gr_set *n, unsigned var)
+static void want(const struct gr *gr, struct gr_set *n, unsigned var)
 {
 	gr_add(n, var);
-	c->words |= (uint16_t)(1u << (var >> 6));
+	gr->wants->words |= (uint16_t)(1u << (var >> 6));
 }
 
-static void use(struct cut *c, struct gr_set *n, unsigned reg, unsigned w)
+static void use(const struct gr *gr, struct gr_set *n, unsigned reg, unsigned w)
 {
 	if (cut_known(reg))
 		return;
 	if (reg < SEM_NGPR)
 		gr_add_gpr(n, reg, w);
 	else if (reg < SEM_NREGS)
-		want(c, n, reg);
+		want(gr, n, reg);
 }
 
-static uint8_t value(struct cut *c, uint32_t k, struct gr_set *n)
+static uint8_t value(const struct gr *gr, uint32_t k, struct gr_set *n)
 {
-	const struct gr *gr = c->gr;
 	const struct sem_op *op = &gr->op[k];
 	uint16_t flags = gr->note[k].flags;
 	bool known = op->dst < 64 && CUT_WANTED >> op->dst & 1;
@@ -102,64 +101,60 @@ static uint8_t value(struct cut *c, uint32_t k, struct gr_set *n)
 	if (!(flags & GN_COMP))
 		return (uint8_t)nw;
 	if (op->op == SEM_LOAD && !(flags & (GN_RO | GN_SELF)))
-		want(c, n, GR_SLOT + gr->note[k].slot);
+		want(gr, n, GR_SLOT + gr->note[k].slot);
 	nu = gr_op_uses(gr, k, nw, u);
 	for (int i = 0; i < nu; i++)
-		use(c, n, u[i].reg, u[i].w);
+		use(gr, n, u[i].reg, u[i].w);
 	return (uint8_t)nw;
 }
 
-static uint8_t store(struct cut *c, uint32_t k, struct gr_set *n)
+static uint8_t store(const struct gr *gr, uint32_t k, struct gr_set *n)
 {
-	const struct gr *gr = c->gr;
 	const struct sem_op *op = &gr->op[k];
 	uint8_t slot = gr->note[k].slot;
 
 	if (slot == GR_NOSLOT || !gr->forward || !gr_has(n, GR_SLOT + slot))
 		return 0;
 	gr_del(n, GR_SLOT + slot);
-	use(c, n, op->a, 8);
-	use(c, n, op->b, op->w == 2 ? 4 : op->w);
+	use(gr, n, op->a, 8);
+	use(gr, n, op->b, op->w == 2 ? 4 : op->w);
 	return 1;
 }
 
-static uint8_t record(struct cut *c, uint32_t k, struct gr_set *n)
+static uint8_t record(const struct gr *gr, uint32_t k, struct gr_set *n)
 {
-	const struct gr *gr = c->gr;
 	if (!cut_rec(gr, k))
 		return 0;
-	use(c, n, gr->op[k].a, 8);
-	use(c, n, gr->op[k].b, 8);
+	use(gr, n, gr->op[k].a, 8);
+	use(gr, n, gr->op[k].b, 8);
 	return 1;
 }
 
-static uint8_t records(struct cut *c, uint32_t k, struct gr_set *n)
+static uint8_t records(const struct gr *gr, uint32_t k, struct gr_set *n)
 {
-	const struct gr *gr = c->gr;
 	uint16_t r[4];
 	int nr = cut_reads(gr, k, r);
 
 	for (int i = 0; i < nr; i++)
-		use(c, n, r[i], 8);
+		use(gr, n, r[i], 8);
 	if (gr->note[k].flags & GN_MASKCAN)
-		want(c, n, gr_mask(&gr->op[k]));
+		want(gr, n, gr_mask(&gr->op[k]));
 	return 1;
 }
 
-static uint8_t back_op(struct cut *c, uint32_t k, struct gr_set *n)
+static uint8_t back_op(const struct gr *gr, uint32_t k, struct gr_set *n)
 {
-	const struct gr *gr = c->gr;
 	switch (gr->note[k].kind) {
 	case GK_NONE:
 		return 0;
 	case GK_STORE:
-		return store(c, k, n);
+		return store(gr, k, n);
 	case GK_REC:
-		return record(c, k, n);
+		return record(gr, k, n);
 	case GK_GROUP:
-		return records(c, k, n);
+		return records(gr, k, n);
 	default:
-		return value(c, k, n);
+		return value(gr, k, n);
 	}
 }
 
@@ -170,63 +165,109 @@ static void only_variables(struct gr_set *n)
 	n->w[0] &= ~(~0ull << SEM_T0);
 }
 
-static void back(struct cut *c, uint32_t bi, struct gr_set *n)
+static void back(const struct gr *gr, uint32_t bi, struct gr_set *n)
 {
-	const struct gr *gr = c->gr;
 	const struct an_block *b = &gr->g->block[bi];
 	uint32_t first = gr->in[b->first].op;
+	uint8_t *nw = gr->wants->nw;
 
 	for (uint32_t k = gr->in [b->first + b->n].op; k-- > first;)
-		c->nw[k] = back_op(c, k, n);
+		nw[k] = back_op(gr, k, n);
 	only_variables(n);
 }
 
-/* more is wanted at block bi's start: so it is at the ends of those that lead to it */
-static void wants_more(struct cut *c, uint32_t bi, uint8_t *todo)
+/* what block bi wants at its start, its classes want, too */
+static void meet(struct gr *gr, uint32_t bi)
 {
-	const struct gr *gr = c->gr;
-	const struct an_block *b = &gr->g->block[bi];
-
 	for (uint32_t k = gr->offirst[bi]; k < gr->offirst[bi + 1]; k++)
-		gr_or(&gr->meet[gr->of[k]], &c->want[bi]);
-	for (uint32_t k = 0; k < b->npred; k++)
-		todo[b->pred[k]] = 1;
+		gr_or(&gr->meet[gr->of[k]], &gr->wants->start[bi]);
 }
 
-int cut_want(struct cut *c)
+static bool open_wants(struct gr *gr)
 {
-	struct gr *gr = c->gr;
 	uint32_t nb = gr->g->nblock;
-	struct scratch_mark mark;
+	struct wants *w = scratch_zero(sizeof(*w));
+
+	gr->wants = w;
+	if (!w)
+		return false;
+	w->words = 1;
+	w->nw = scratch(gr->nop + 1);
+	w->start = scratch_zero(nb * sizeof(*w->start));
+	w->callee = scratch_zero(nb * sizeof(*w->callee));
+	w->clob = scratch(nb * sizeof(*w->clob));
+	if (!w->nw || !w->start || !w->callee || !w->clob)
+		return false;
+	for (uint32_t i = 0; i < nb; i++) {
+		uint32_t to = gr->g->block[i].succ[1];
+
+		w->clob[i] = to == AN_NONE ? 0 : cut_clobber(gr, i, to);
+	}
+	return true;
+}
+
+/* blocks whose callee needs more than it did are to be visited: todo; true: there are any */
+static bool callees(const struct gr *gr, uint8_t *todo)
+{
+	bool any = false;
+
+	for (uint32_t i = 0; i < gr->g->nblock; i++) {
+		uint32_t regs = cut_callee(gr, i);
+
+		if (regs == gr->wants->callee[i])
+			continue;
+		gr->wants->callee[i] = (uint16_t)regs;
+		todo[i] = 1;
+		any = true;
+	}
+	return any;
+}
+
+static void solve(struct gr *gr, uint8_t *todo)
+{
+	const struct an_group *g = gr->g;
 	bool again = true;
 	struct gr_set n;
-	uint8_t *todo;
 
-	c->nw = scratch(gr->nop + 1);
-	c->want = scratch_zero(nb * sizeof(*c->want));
-	mark = scratch_mark();
-	todo = scratch(nb);
-	if (!c->nw || !c->want || !todo)
-		return -1;
-	memset(todo, 1, nb);
-	c->words = 1;
-	memset(gr->meet, 0, gr->g->ntable * sizeof(*gr->meet));
 	while (again) {
 		again = false;
-		for (uint32_t i = 0; i < nb; i++) {
-			uint32_t bi = c->order[i];
+		for (uint32_t i = 0; i < g->nblock; i++) {
+			uint32_t bi = gr->backward[i];
 
 			if (!todo[bi])
 				continue;
 			todo[bi] = 0;
-			at_end(c, bi, &n);
-			back(c, bi, &n);
-			if (gr_or(&c->want[bi], &n)) {
-				wants_more(c, bi, todo);
-				again = true;
-			}
+			at_end(gr, bi, &n);
+			back(gr, bi, &n);
+			if (!gr_or(&gr->wants->start[bi], &n))
+				continue;
+			meet(gr, bi);
+			for (uint32_t k = 0; k < g->block[bi].npred; k++)
+				todo[g->block[bi].pred[k]] = 1;
+			again = true;
 		}
 	}
+}
+
+int cut_want(struct gr *gr)
+{
+	uint32_t nb = gr->g->nblock;
+	bool first = !gr->wants;
+	struct scratch_mark mark;
+	uint8_t *todo;
+
+	if (first && !open_wants(gr))
+		return -1;
+	mark = scratch_mark();
+	todo = scratch(nb);
+	if (!todo)
+		return -1;
+	memset(todo, first, nb);
+	memset(gr->meet, 0, gr->g->ntable * sizeof(*gr->meet));
+	for (uint32_t i = 0; i < nb && !first; i++)
+		meet(gr, i);
+	if (callees(gr, todo) || first)
+		solve(gr, todo);
 	scratch_release(mark);
 	return 0;
 }

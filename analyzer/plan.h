@@ -239,6 +239,7 @@ struct gr {
 	bool broken; /* an unloggable value was needed: a bug, the group is refused */
 	int64_t *freq; /* per block: CUT_ONCE times how often it runs an activation; */
 	uint32_t *backward; /* blocks, what they lead to first, but for what goes back: cut_freq */
+	struct wants *wants; /* cut_want.c's: stay, too */
 	struct cut *cut; /* cut.c's */
 };
 
