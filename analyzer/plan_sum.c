@@ -27,7 +27,8 @@ struct scc {
 		uint32_t g, edge;
 	} * walk;
 	uint32_t *changed, *planned; /* per group: when its summary last changed, was last computed */
-	uint32_t *reshaped; /* and when that changed in it on which the graphs of callers rest */
+	uint32_t *reshaped,
+		*rederef; /* and when that changed in it on which the graphs of callers rest; derefs */
 	uint32_t *turn; /* per group of a cycle: its last turn in a round */
 	struct gr **kept; /* and its graph, if that waits for another turn */
 	uint32_t *level, *comp; /* of components: height above the leaves; first index in order */
@@ -53,14 +54,15 @@ static int scc_alloc(struct scc *s, struct module *m)
 	s->changed = calloc(n, 4);
 	s->planned = calloc(n, 4);
 	s->reshaped = calloc(n, 4);
+	s->rederef = calloc(n, 4);
 	s->turn = calloc(n, 4);
 	s->kept = calloc(n, sizeof(*s->kept));
 	s->level = calloc(n, 4);
 	s->comp = calloc(n + 1, 4);
 	s->batch = calloc(n, 4);
 	return s->num && s->low && s->stack && s->order && s->last && s->on && s->walk && s->changed &&
-			       s->planned && s->reshaped && s->turn && s->kept && s->level && s->comp &&
-			       s->batch
+			       s->planned && s->reshaped && s->rederef && s->turn && s->kept && s->level &&
+			       s->comp && s->batch
 		       ? 0
 		       : -1;
 }
@@ -77,6 +79,7 @@ static void scc_free(struct scc *s)
 	free(s->changed);
 	free(s->planned);
 	free(s->reshaped);
+	free(s->rederef);
 	free(s->turn);
 	free(s->kept);
 	free(s->level);
@@ -196,11 +199,13 @@ static bool same_shape(const struct an_summary *x, const struct an_summary *y)
 	return x->maywrite == y->maywrite && x->lifo == y->lifo;
 }
 
-/* the graph stands, but for what calls ask for: as it was before it was solved */
-static void reset_graph(struct gr *gr)
+/* the graph stands, but for what calls ask for: as it was before it was solved. derefs: a callee's have changed */
+static void reset_graph(struct gr *gr, bool derefs)
 {
 	cut_close(gr);
 	gr->round1 = true;
+	if (!derefs)
+		return;
 	for (uint32_t i = 0; i < gr->g->nblock; i++)
 		gr->b[i].deref = gr->b[i].derefwide = 0;
 	gr_deref(gr);
@@ -220,13 +225,16 @@ struct turn {
 static struct gr *open_graph(struct scc *s, const struct an_group *g, uint32_t since, int *bad)
 {
 	struct gr *gr = s->kept[g->id];
+	bool derefs = false;
 
-	for (uint32_t k = 0; gr && k < g->ncallee; k++)
+	for (uint32_t k = 0; gr && k < g->ncallee; k++) {
 		if (s->reshaped[g->callee[k].group] > since)
 			gr = NULL;
+		derefs |= s->rederef[g->callee[k].group] > since;
+	}
 	s->kept[g->id] = gr;
 	if (gr)
-		reset_graph(gr);
+		reset_graph(gr, derefs);
 	else if ((gr = gr_open(s->m, g, s->mapflags, bad)))
 		gr->round1 = true;
 	return gr;
@@ -269,7 +277,7 @@ static int plan_one(struct scc *s, struct an_group *g, struct turn *t)
 		t->settled = !sum_up(gr, g->sum) || !itself;
 		if (t->settled || !gr->cut || !same_shape(&was, g->sum))
 			break;
-		reset_graph(gr);
+		reset_graph(gr, was.derefs != g->sum->derefs);
 	}
 	t->changed = memcmp(&before, g->sum, sizeof(before)) != 0;
 	if (!r && t->last && s->plan && t->settled)
@@ -326,6 +334,8 @@ static int one_turn(struct scc *s, struct an_group *g, struct turn *t, uint32_t 
 		s->changed[g->id] = now;
 	if (!same_shape(&was, g->sum))
 		s->reshaped[g->id] = now;
+	if (was.derefs != g->sum->derefs)
+		s->rederef[g->id] = now;
 	s->planned[g->id] -= !t->settled; /* stale by its own change */
 	return r < 0 ? -1 : 0;
 }
