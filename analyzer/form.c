@@ -114,6 +114,7 @@ static bool find_all(const struct module *m, const struct an_insn *i, struct for
 	f->n = -1;
 	f->plain = false;
 	f->rec = f->mod = f->rip = 0;
+	f->writes = TV_ALL;
 	if (dec_insn(m, i, &d)) {
 		f->reason = MAP_R_DECODE;
 		return false;
@@ -130,6 +131,7 @@ static bool find_all(const struct module *m, const struct an_insn *i, struct for
 		memcpy(f->slot, b, f->nslot);
 	}
 	live_form(f, &d, i);
+	f->writes = tv_form(&d.in, d.op);
 	keep = lift(m, i, &d, rip, f);
 	if (f->n >= 0)
 		gr_form(f, &d.in, i->flow);
@@ -223,6 +225,7 @@ const struct form *form_get(const struct module *m, const struct an_insn *i, voi
 	if (!b) {
 		f->n = -1;
 		f->reason = MAP_R_DECODE;
+		f->writes = TV_ALL;
 		return f;
 	}
 	make_key(key, b, elf_at(m, i->vaddr, 16) != NULL, i);

@@ -22,6 +22,7 @@ struct form {
 	uint8_t nslot, slot[15]; /* names r15, no transfer: r15_slot */
 	/* live.c */
 	uint32_t use, def, may;
+	uint32_t writes; /* table_value.c: WR_* */
 	/* graph_form.c */
 	uint8_t cc; /* as in struct gr_insn */
 	bool writes_df;
@@ -36,6 +37,10 @@ struct form {
 };
 #define FORM_NOTE 16 /* bytes: a struct gr_note */
 #define FORM_TMP (sizeof(struct form) + SEM_LIFT_MAX * (sizeof(struct sem_op) + FORM_NOTE))
+
+/* table_value.c's part */
+uint32_t tv_form(const ZydisDecodedInstruction *in, const ZydisDecodedOperand *op);
+#define TV_ALL 0x8003ffffu /* what cannot be decoded writes all there is */
 
 /* What is known of instruction i: kept for good, or in tmp, FORM_TMP bytes with the alignment of a struct form.
  * From any thread. */

@@ -72,7 +72,7 @@ struct consts {
 
 bool tv_decode(const struct tctx *t, uint32_t insn, struct dins *o);
 int tv_gpr(ZydisRegister r); /* 0..15 or -1 */
-uint32_t tv_writes(struct tctx *t, uint32_t insn);
+uint32_t tv_writes(struct tctx *t, uint32_t insn); /* WR_* */
 void tv_defs(struct tctx *t, int reg, uint32_t before, struct defs *o);
 /* instructions that store a register to stack slot disp(base) */
 void tv_slot_stores(struct tctx *t, int base, int64_t disp, struct defs *o);

@@ -6,6 +6,7 @@
  * indirect jumps, and the definitions that matter are near.
  */
 #include <string.h>
+#include "form.h"
 #include "table.h"
 
 bool tv_decode(const struct tctx *t, uint32_t i, struct dins *o)
@@ -22,45 +23,44 @@ int tv_gpr(ZydisRegister r)
 	return r >= ZYDIS_REGISTER_RAX && r <= ZYDIS_REGISTER_R15 ? (int)(r - ZYDIS_REGISTER_RAX) : -1;
 }
 
+uint32_t tv_form(const ZydisDecodedInstruction *in, const ZydisDecodedOperand *op)
+{
+	uint32_t w = WR_KNOWN;
+
+	for (int k = 0; k < in->operand_count; k++) {
+		const ZydisDecodedOperand *p = &op[k];
+		int r;
+
+		if (!(p->actions & ZYDIS_OPERAND_ACTION_MASK_WRITE))
+			continue;
+		if (p->type == ZYDIS_OPERAND_TYPE_MEMORY)
+			w |= WR_MEM;
+		else if (p->type == ZYDIS_OPERAND_TYPE_REGISTER && (r = tv_gpr(p->reg.value)) >= 0)
+			w |= 1u << r;
+	}
+	if (in->cpu_flags && (in->cpu_flags->modified | in->cpu_flags->set_0 | in->cpu_flags->set_1 |
+			      in->cpu_flags->undefined))
+		w |= WR_FLAGS;
+	return w;
+}
+
 uint32_t tv_writes(struct tctx *t, uint32_t i)
 {
 	enum { CALLER_SAVED = 0x0fc7 }; /* psABI: rax rcx rdx rsi rdi r8-r11 */
-	uint32_t w = t->wr[i];
-	struct dins o;
+	_Alignas(struct form) char tmp[FORM_TMP];
 
-	if (w)
-		return w;
-	w = WR_KNOWN;
+	if (t->wr[i])
+		return t->wr[i];
 	switch (t->g->insn[i].flow) {
 	case FLOW_CALL:
 	case FLOW_ICALL:
-		w |= CALLER_SAVED | WR_FLAGS | WR_MEM;
-		break;
+		return t->wr[i] = WR_KNOWN | CALLER_SAVED | WR_FLAGS | WR_MEM;
 	case FLOW_JMP:
 	case FLOW_JCC:
 	case FLOW_IJMP:
-		break;
-	default:
-		if (!tv_decode(t, i, &o)) {
-			w |= 0xffff | WR_FLAGS | WR_MEM;
-			break;
-		}
-		for (int k = 0; k < o.in.operand_count; k++) {
-			const ZydisDecodedOperand *p = &o.op[k];
-			int r;
-
-			if (!(p->actions & ZYDIS_OPERAND_ACTION_MASK_WRITE))
-				continue;
-			if (p->type == ZYDIS_OPERAND_TYPE_MEMORY)
-				w |= WR_MEM;
-			else if (p->type == ZYDIS_OPERAND_TYPE_REGISTER && (r = tv_gpr(p->reg.value)) >= 0)
-				w |= 1u << r;
-		}
-		if (o.in.cpu_flags && (o.in.cpu_flags->modified | o.in.cpu_flags->set_0 |
-				       o.in.cpu_flags->set_1 | o.in.cpu_flags->undefined))
-			w |= WR_FLAGS;
+		return t->wr[i] = WR_KNOWN;
 	}
-	return t->wr[i] = w;
+	return t->wr[i] = form_get(t->d->m, &t->g->insn[i], tmp)->writes;
 }
 
 static void add_def(struct defs *o, uint32_t i)
