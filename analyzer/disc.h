@@ -100,7 +100,7 @@ struct ijmp {
 struct disc {
 	struct module *m;
 	struct elf_priv *x;
-	ZydisDecoder fast, full;
+	ZydisDecoder fast;
 	struct head_memo *memo; /* disc_head.h */
 	uint32_t lo, size; /* text_lo, bytes of text */
 	uint8_t *il, *st;

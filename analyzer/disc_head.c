@@ -102,21 +102,6 @@ static uint16_t flags_of(const ZydisDecodedInstruction *in, const uint8_t *b)
 	return f;
 }
 
-/* bytes before displacement and immediate; 0 where an immediate is part of the opcode (3DNow!) */
-static unsigned fixed(const ZydisDecodedInstruction *in)
-{
-	unsigned n = in->length;
-
-	if (in->encoding == ZYDIS_INSTRUCTION_ENCODING_3DNOW)
-		return 0;
-	if (in->raw.disp.size && in->raw.disp.offset < n)
-		n = in->raw.disp.offset;
-	for (int i = 0; i < 2; i++)
-		if (in->raw.imm[i].size && in->raw.imm[i].offset < n)
-			n = in->raw.imm[i].offset;
-	return n;
-}
-
 static uint64_t first(uint64_t bytes, unsigned n)
 {
 	return bytes & ((1ull << 8 * n) - 1);
@@ -140,7 +125,7 @@ static bool decode(struct head_memo *memo, const ZydisDecoder *minimal, const ui
 
 	if (!ZYAN_SUCCESS(ZydisDecoderDecodeInstruction(minimal, NULL, b, avail < 15 ? avail : 15, &in)))
 		return false;
-	*h = (struct head){.n = fixed(&in),
+	*h = (struct head){.n = head_bytes(&in),
 			   .len = in.length,
 			   .kind = kind_of(&in),
 			   .flags = flags_of(&in, b),

@@ -33,6 +33,21 @@ enum {
 	H_BASE = 256, /* nondet_base */
 };
 
+/* bytes before displacement and immediate; 0 where an immediate is part of the opcode (3DNow!) */
+static inline unsigned head_bytes(const ZydisDecodedInstruction *in)
+{
+	unsigned n = in->length;
+
+	if (in->encoding == ZYDIS_INSTRUCTION_ENCODING_3DNOW)
+		return 0;
+	if (in->raw.disp.size && in->raw.disp.offset < n)
+		n = in->raw.disp.offset;
+	for (int i = 0; i < 2; i++)
+		if (in->raw.imm[i].size && in->raw.imm[i].offset < n)
+			n = in->raw.imm[i].offset;
+	return n;
+}
+
 #define HEAD_MAX 6
 #define HEAD_SLOTS (1u << 15)
 

@@ -147,7 +147,6 @@ static bool setup(struct disc *d, struct module *m)
 	d->x = elf_priv(m);
 	d->lo = m->text_lo;
 	d->size = m->text_hi - m->text_lo;
-	ZydisDecoderInit(&d->full, ZYDIS_MACHINE_MODE_LONG_64, ZYDIS_STACK_WIDTH_64);
 	ZydisDecoderInit(&d->fast, ZYDIS_MACHINE_MODE_LONG_64, ZYDIS_STACK_WIDTH_64);
 	ZydisDecoderEnableMode(&d->fast, ZYDIS_DECODER_MODE_MINIMAL, ZYAN_TRUE);
 	/* 16 bytes of slack: an instruction is looked at as a whole */

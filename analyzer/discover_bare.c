@@ -20,6 +20,7 @@
  * Whatever fails stays opaque.
  */
 #include <string.h>
+#include "decode.h"
 #include "disc.h"
 #include "disc_head.h"
 #include "table.h"
@@ -146,7 +147,7 @@ static bool one(struct bare *b, uint32_t v, const struct head *h, const uint8_t 
 	struct dins x;
 	int32_t rel;
 
-	if (!ZYAN_SUCCESS(ZydisDecoderDecodeFull(&b->d->full, p, h->len, &x.in, x.op)) || odd(&x.in))
+	if (!decode_full(p, h->len, &x.in, x.op) || odd(&x.in))
 		return false;
 	if (needs(&x, &gives) & ~have)
 		return false;

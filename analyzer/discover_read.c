@@ -9,6 +9,7 @@
  * the instructions that come next; an address that goes to memory or to a callee before it is used
  * to read code is not found (checksums of one's own text; see the limits in the manual).
  */
+#include "decode.h"
 #include "discover_group.h"
 #include "table.h"
 
@@ -18,8 +19,7 @@ static bool decode(const struct disc *d, uint32_t v, struct dins *x)
 {
 	const uint8_t *p = elf_at(d->m, v, IL_LEN(d->il[v - d->lo]));
 
-	return p &&
-	       ZYAN_SUCCESS(ZydisDecoderDecodeFull(&d->full, p, IL_LEN(d->il[v - d->lo]), &x->in, x->op));
+	return p && decode_full(p, IL_LEN(d->il[v - d->lo]), &x->in, x->op);
 }
 
 static bool goes_on(uint8_t kind)

@@ -8,6 +8,7 @@
  * opaque, the walk goes on elsewhere.
  */
 #include <string.h>
+#include "decode.h"
 #include "disc.h"
 #include "disc_head.h"
 
@@ -119,8 +120,7 @@ static void text_read(struct disc *d, uint32_t pc, uint32_t t)
 	ZydisDecodedOperand op[ZYDIS_MAX_OPERAND_COUNT];
 	uint32_t n = 8;
 
-	if (ZYAN_SUCCESS(ZydisDecoderDecodeFull(&d->full, elf_at(d->m, pc, IL_LEN(d->il[pc - d->lo])),
-						IL_LEN(d->il[pc - d->lo]), &in, op)))
+	if (decode_full(elf_at(d->m, pc, IL_LEN(d->il[pc - d->lo])), IL_LEN(d->il[pc - d->lo]), &in, op))
 		for (int i = 0; i < in.operand_count; i++)
 			if (op[i].type == ZYDIS_OPERAND_TYPE_MEMORY && op[i].size / 8 > n)
 				n = op[i].size / 8;

@@ -19,24 +19,15 @@
  * (SDM Vol. 2, 2.1.5 and table 2-5).
  */
 #include <string.h>
+#include "decode.h"
 #include "emit.h"
 #include "sem_lift.h"
 
 #define BORROWABLE (GPR_ALL & ~(1u << X_RSP | 1u << X_RBP | 1u << 12 | 1u << 13 | 1u << R15))
 
-static ZydisDecoder decoder64(void)
-{
-	ZydisDecoder z;
-
-	ZydisDecoderInit(&z, ZYDIS_MACHINE_MODE_LONG_64, ZYDIS_STACK_WIDTH_64);
-	return z;
-}
-
 static int decode(const uint8_t *b, size_t n, ZydisDecodedInstruction *in, ZydisDecodedOperand *op)
 {
-	ZydisDecoder z = decoder64();
-
-	return ZYAN_SUCCESS(ZydisDecoderDecodeFull(&z, b, n, in, op)) ? 0 : -1;
+	return decode_full(b, n, in, op) ? 0 : -1;
 }
 
 int dec_insn(const struct module *m, const struct an_insn *i, struct dec *d)

@@ -6,6 +6,7 @@
  * indirect jumps, and the definitions that matter are near.
  */
 #include <string.h>
+#include "decode.h"
 #include "form.h"
 #include "table.h"
 
@@ -14,7 +15,7 @@ bool tv_decode(const struct tctx *t, uint32_t i, struct dins *o)
 	const struct an_insn *in = &t->g->insn[i];
 	const uint8_t *p = elf_at(t->d->m, in->vaddr, in->len);
 
-	return p && ZYAN_SUCCESS(ZydisDecoderDecodeFull(&t->d->full, p, in->len, &o->in, o->op));
+	return p && decode_full(p, in->len, &o->in, o->op);
 }
 
 int tv_gpr(ZydisRegister r)

@@ -4,6 +4,7 @@
 run unit_sem "$b"/test/unit_sem
 run unit_plan "$b"/test/unit_plan
 run unit_head "$b"/test/unit_head
+run unit_decode "$b"/test/unit_decode
 run unit_cut "$b"/test/unit_cut
 run unit_scratch "$b"/test/unit_scratch
 run unit_walk "$b"/test/unit_walk
