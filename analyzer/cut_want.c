@@ -100,7 +100,8 @@ static uint8_t value(const struct gr *gr, uint32_t k, struct gr_set *n)
 	}
 	if (!(flags & GN_COMP))
 		return (uint8_t)nw;
-	if (op->op == SEM_LOAD && !(flags & (GN_RO | GN_SELF)))
+	/* what popf takes off the stack can be logged, wherever it is */
+	if (op->op == SEM_LOAD && gr->note[k].slot != GR_NOSLOT && !(flags & (GN_RO | GN_SELF)))
 		want(gr, n, GR_SLOT + gr->note[k].slot);
 	nu = gr_op_uses(gr, k, nw, u);
 	for (int i = 0; i < nu; i++)
