@@ -20,7 +20,7 @@
  * chains of calls have no bound. An access that faults does not happen, and is recorded with the
  * address as logged.
  */
-#include "plan.h"
+#include "graph_order.h"
 
 struct deref {
 	uint64_t is; /* registers that are addresses */
@@ -159,35 +159,24 @@ static struct deref at_end(const struct gr *gr, uint32_t bi)
 void gr_deref(struct gr *gr)
 {
 	const struct an_group *g = gr->g;
-	bool again = true;
 
 	for (uint32_t i = 0; i < g->nblock; i++)
-		gr->b[i].visited = 1;
-	while (again) {
-		again = false;
-		for (uint32_t bi = g->nblock; bi-- > 0;) {
-			const struct an_block *b = &g->block[bi];
-			struct deref d;
+		gr_wait_turn(gr, i);
+	for (uint32_t bi = g->nblock; (bi = gr_turn_down(gr, bi)) != AN_NONE;) {
+		const struct an_block *b = &g->block[bi];
+		struct deref d = at_end(gr, bi);
 
-			if (!gr->b[bi].visited)
-				continue;
-			gr->b[bi].visited = 0;
-			d = at_end(gr, bi);
-			for (uint32_t i = b->first + b->n; i-- > b->first;) {
-				gr->in[i].deref = (uint16_t)d.is;
-				back(gr, i, &d);
-			}
-			if (d.is == gr->b[bi].deref)
-				continue; /* what it was first proved by stands */
-			gr->b[bi].derefwide |= d.wide & ~gr->b[bi].deref;
-			gr->b[bi].deref = (uint16_t)d.is;
-			again = true;
-			for (uint32_t k = 0; k < b->npred; k++)
-				gr->b[b->pred[k]].visited = 1;
+		for (uint32_t i = b->first + b->n; i-- > b->first;) {
+			gr->in[i].deref = (uint16_t)d.is;
+			back(gr, i, &d);
 		}
+		if (d.is == gr->b[bi].deref)
+			continue; /* what it was first proved by stands */
+		gr->b[bi].derefwide |= d.wide & ~gr->b[bi].deref;
+		gr->b[bi].deref = (uint16_t)d.is;
+		for (uint32_t k = 0; k < b->npred; k++)
+			gr_wait_turn(gr, b->pred[k]);
 	}
-	for (uint32_t i = 0; i < g->nblock; i++)
-		gr->b[i].visited = 0;
 }
 
 /* gr_entry_derefs - what holds at all entries */

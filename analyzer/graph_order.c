@@ -4,7 +4,7 @@
  *
  * Reverse postorder of a depth-first walk: but for loops, a block comes after all that lead to it, and a loop's blocks follow
  * its head. The first block that waits is visited next, so that a loop has come to rest before what follows it is
- * looked at. Backward passes take the last one.
+ * looked at.
  */
 #include "graph_order.h"
 

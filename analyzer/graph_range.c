@@ -13,6 +13,7 @@
  * A least fixpoint from "no value yet" up; bounds that keep growing in a loop are rounded up.
  */
 #include <emmintrin.h>
+#include "graph_order.h"
 #include "graph_range.h"
 
 #define NEAR 36 /* bits of what is small: 32-bit index, scaled by 8, and a carry */
@@ -382,23 +383,29 @@ static void below(struct range *g, const struct sem_op *op, uint32_t written)
 	g->r[op->a] = make(least(g->r[op->a].zb, z), g->r[op->a].sb);
 }
 
-/* what a comparison at the end of block b lets through on the way with the outcome `taken` */
-static void bound(struct range *g, uint32_t bi, bool taken)
+/* The outcome of the jump at the end of block b that a comparison says something about: 1 taken, 0 not taken, -1 neither. */
+static int bounded(const struct gr *gr, uint32_t bi)
+{
+	const struct an_block *b = &gr->g->block[bi];
+	uint8_t cc = gr->in[b->first + b->n - 1].cc;
+
+	return cc >= 2 && cc <= 7 ? !(cc & 1) : -1; /* b, e, be; ae, ne, a */
+}
+
+/* what it lets through on that way */
+static void bound(struct range *g, uint32_t bi)
 {
 	struct gr *gr = g->gr;
-	uint32_t written, k;
-	uint8_t cc;
+	const struct an_block *b = &gr->g->block[bi];
+	bool equals = gr->in[b->first + b->n - 1].cc >> 1 == 2;
+	uint32_t written, k = flag_op(gr, bi, equals ? SEM_FR : SEM_FC, &written);
 
-	cc = gr->in[gr->g->block[bi].first + gr->g->block[bi].n - 1].cc;
-	if (cc == (taken ? 4 : 5)) { /* e, ne */
-		k = flag_op(gr, bi, SEM_FR, &written);
-		if (k != AN_NONE)
-			equal(g, &gr->op[k], written);
-	} else if (cc == (taken ? 2 : 3) || cc == (taken ? 6 : 7)) { /* b, ae; be, a */
-		k = flag_op(gr, bi, SEM_FC, &written);
-		if (k != AN_NONE)
-			below(g, &gr->op[k], written);
-	}
+	if (k == AN_NONE)
+		return;
+	if (equals)
+		equal(g, &gr->op[k], written);
+	else
+		below(g, &gr->op[k], written);
 }
 
 typedef uint8_t vec __attribute__((vector_size(16)));
@@ -455,23 +462,22 @@ static void round_up(struct gr_rng *r, const struct gr_rng *was)
 	}
 }
 
-static bool arrive(struct range *g, uint32_t to)
+static void arrive(struct range *g, uint32_t to)
 {
 	struct gr_rng was[SEM_NGPR];
 	struct gr_block *b;
 
 	if (to == AN_NONE)
-		return false;
+		return;
 	b = &g->gr->b[to];
 	if (b->nrange > ROUNDS)
 		memcpy(was, b->rng, sizeof(was));
 	if (!join_all(b->rng, g->r) && b->nrange)
-		return false;
+		return;
 	if (b->nrange > ROUNDS)
 		round_up(b->rng, was);
 	b->nrange += b->nrange < 255;
-	b->visited = 1;
-	return true;
+	gr_wait_turn(g->gr, to);
 }
 
 static void forget(struct gr_rng *r, uint32_t lost)
@@ -480,47 +486,46 @@ static void forget(struct gr_rng *r, uint32_t lost)
 		r[__builtin_ctz(lost)] = any;
 }
 
-/* what a jump's two outcomes tell */
-static bool leave_jump(struct range *g, uint32_t bi, bool on)
+/* the end of a block on the way with the outcome `taken` */
+static void leave_jump(struct range *g, uint32_t bi, bool taken, bool on)
 {
-	struct gr *gr = g->gr;
-	const struct an_block *b = &gr->g->block[bi];
-	struct gr_rng keep[SEM_NGPR];
-	bool ch = false;
-
-	memcpy(keep, g->r, sizeof(keep));
-	for (int taken = 1; taken >= 0; taken--) {
-		bound(g, bi, taken);
-		gr->b[bi].small[taken] = find_small(g);
-		if (on)
-			ch |= arrive(g, b->succ[!taken]);
-		memcpy(g->r, keep, sizeof(keep));
-	}
-	return ch;
+	g->gr->b[bi].small[taken] = find_small(g);
+	if (on)
+		arrive(g, g->gr->g->block[bi].succ[!taken]);
 }
 
-/* what a block's end tells the blocks it leads to (`on`: and tells them); true if one has to be run again */
-static bool leave(struct range *g, uint32_t bi, bool on)
+/* what a block's end tells the blocks it leads to (`on`: and tells them) */
+static void leave(struct range *g, uint32_t bi, bool on)
 {
 	struct gr *gr = g->gr;
 	const struct an_block *b = &gr->g->block[bi];
 	uint8_t flow = gr_flow(gr, bi);
-	bool ch;
+	struct gr_rng keep[SEM_NGPR];
+	int way;
 
-	if (flow == FLOW_JCC)
-		return leave_jump(g, bi, on);
-	if (!on)
-		return false;
+	if (flow == FLOW_JCC) {
+		way = bounded(gr, bi);
+		memcpy(keep, g->r, sizeof(keep));
+		if (way == 1)
+			bound(g, bi);
+		leave_jump(g, bi, true, on);
+		if (way == 1)
+			memcpy(g->r, keep, sizeof(keep));
+		else if (way == 0)
+			bound(g, bi);
+		leave_jump(g, bi, false, on);
+	}
+	if (flow == FLOW_JCC || !on)
+		return;
 	if (flow == FLOW_CALL || flow == FLOW_ICALL)
 		forget(g->r, (gr->b[bi].clob & 0xffff) | GR_CALLER_SAVED);
 	else if (flow == FLOW_SYSCALL)
 		forget(g->r, 1u << SEM_RAX | 1u << SEM_RCX | 1u << SEM_R11);
-	ch = arrive(g, b->succ[0]);
-	ch |= arrive(g, b->succ[1]);
+	arrive(g, b->succ[0]);
+	arrive(g, b->succ[1]);
 	if (b->table != AN_NONE)
 		for (uint32_t k = 0; k < gr->g->table[b->table].ntarget; k++)
-			ch |= arrive(g, gr->g->table[b->table].target[k]);
-	return ch;
+			arrive(g, gr->g->table[b->table].target[k]);
 }
 
 /* Control comes in with nothing known here. */
@@ -546,23 +551,18 @@ void gr_range(struct gr *gr)
 {
 	struct range g = {.gr = gr};
 	uint32_t nb = gr->g->nblock;
-	bool again = true;
 
 	for (int r = 0; r < 64; r++)
 		g.r[r] = any;
 	for (uint32_t i = 0; i < nb; i++) {
-		gr->b[i].visited = gr->b[i].nrange = open_block(gr, i);
-		memset(gr->b[i].rng, gr->b[i].visited ? 64 : 0, sizeof(gr->b[i].rng));
+		gr->b[i].nrange = open_block(gr, i);
+		memset(gr->b[i].rng, gr->b[i].nrange ? 64 : 0, sizeof(gr->b[i].rng));
+		if (gr->b[i].nrange)
+			gr_wait_turn(gr, i);
 	}
-	while (again) {
-		again = false;
-		for (uint32_t i = 0; i < nb; i++) {
-			if (!gr->b[i].visited)
-				continue;
-			gr->b[i].visited = 0;
-			run_block(&g, i);
-			again |= leave(&g, i, true);
-		}
+	for (uint32_t i = nb; (i = gr_turn_up(gr, i)) != AN_NONE;) {
+		run_block(&g, i);
+		leave(&g, i, true);
 	}
 	for (uint32_t i = 0; i < nb; i++) {
 		if (gr->b[i].nrange)

@@ -2,8 +2,8 @@
  *
  * scratch.c - see scratch.h
  *
- * When a piece is used up there is one more, twice as large, for as long as something is handed out of it. The first one is
- * enough for most groups.
+ * When a piece is used up there is one more for as long as something is handed out of it. The first one is enough for most
+ * groups.
  *
  * Built with -DSCRATCH_EACH every array is a piece of its own, from malloc: for valgrind and sanitizers, which
  * then see who reads what was never written and who writes beyond the end.
@@ -13,7 +13,8 @@
 #include "scratch.h"
 
 #define ALIGN 16
-#define FIRST ((size_t)1 << 20)
+#define FIRST ((size_t)1 << 20) /* bytes of a piece, or as many as are asked for */
+#define MORE ((size_t)4 << 20)
 #ifdef SCRATCH_EACH
 #define EACH 1
 #else
@@ -41,7 +42,7 @@ static size_t round_up(size_t n)
 /* one more piece, with room for n bytes */
 static bool add(size_t n)
 {
-	size_t size = top ? 2 * top->size : FIRST;
+	size_t size = top ? MORE : FIRST;
 	struct piece *p;
 
 	if (EACH || size < n)
