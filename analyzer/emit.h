@@ -202,7 +202,7 @@ struct em {
 		uint32_t at, end; /* labels, AN_NONE if there is none */
 	} * flow; /* MAP_F_PT, per block: the instruction at its end that decides where control goes */
 	uint32_t *off_in; /* log offset from r15 at the block's start (emit_space.c) */
-	uint32_t *nflow; /* flow predecessors within the copy */
+	uint32_t *nflow; /* has it flow predecessors within the copy? */
 	uint8_t *chk_body, *chk_stub;
 	uint8_t *stub; /* enum stub */
 	uint32_t since; /* bytes since the last check, for long blocks */

@@ -75,40 +75,88 @@ uint32_t flow_succ(const struct em *e, uint32_t b, uint32_t *out, uint32_t max)
 	return n;
 }
 
-/* all successors in one array: start[b] .. start[b + 1] */
+#define SHARED 32 /* jump tables at most that several jumps of a group go by */
+
+/* All successors in one array: from start[b] to stop[b]. */
 struct flow {
-	uint32_t *to, *start;
-	uint32_t *
-		end; /* unchecked paths go along the edges of b but for those to checked blocks: up to here */
-	uint8_t *self; /* per block: one of those leads to it itself */
-	bool back; /* some edge leads to a block that is not further on */
+	uint32_t *to, *start, *stop;
+	uint32_t *end; /* unchecked paths go along those edges but for the ones to checked blocks: up to here */
+	uint32_t *as; /* the first block with the same successors, if they are a jump table's */
+	uint32_t *in; /* bit n: block is in table n of these, which several jumps go by; by one: the number of the table, plus 1 */
+	uint8_t *table;
+	uint32_t ntable;
+	uint8_t *self; /* per block: an edge leads to it itself */
+	uint8_t *late; /* one leads to it from itself or a block that is further on */
+	bool back; /* there are some of those */
 };
+
+/* Interpreters jump from hundreds of places to the same hundreds of targets. */
+static bool shared_table(struct em *e, struct flow *f, uint32_t b, uint32_t *first, uint32_t *nfirst)
+{
+	const struct an_table *t = &e->g->table[e->g->block[b].table];
+
+	for (uint32_t i = 0; i < *nfirst; i++) {
+		const struct an_table *o = &e->g->table[e->g->block[first[i]].table];
+
+		if (o->ntarget != t->ntarget || memcmp(o->target, t->target, t->ntarget * sizeof(*t->target)))
+			continue;
+		f->as[b] = first[i];
+		f->start[b] = f->start[first[i]];
+		f->stop[b] = f->stop[first[i]];
+		if (!f->table[first[i]]) {
+			f->table[first[i]] = (uint8_t)++f->ntable;
+			for (uint32_t k = 0; k < t->ntarget; k++)
+				f->in[t->target[k]] |= 1u << (f->ntable - 1);
+		}
+		f->table[b] = f->table[first[i]];
+		return true;
+	}
+	if (*nfirst < SHARED)
+		first[(*nfirst)++] = b;
+	return false;
+}
 
 static void flow_build(struct em *e, struct flow *f)
 {
-	uint32_t nb = e->g->nblock, cap = 2 * nb, n = 0;
+	uint32_t nb = e->g->nblock, cap = 2 * nb, n = 0, first[SHARED], nfirst = 0;
 
 	for (uint32_t i = 0; i < e->g->ntable; i++)
 		cap += e->g->table[i].ntarget;
-	f->start = scratch((2 * nb + 1 + cap) * sizeof(*f->start) + nb);
+	f->start = scratch((5 * nb + cap) * sizeof(*f->start) + 3 * nb);
 	if (!f->start)
 		abort();
-	f->end = f->start + nb + 1;
-	f->to = f->end + nb;
+	f->stop = f->start + nb;
+	f->end = f->stop + nb;
+	f->as = f->end + nb;
+	f->in = f->as + nb;
+	f->to = f->in + nb;
 	f->self = (uint8_t *)(f->to + cap);
+	f->late = f->self + nb;
+	f->table = f->late + nb;
+	memset(f->self, 0, 3 * nb);
+	memset(f->in, 0, nb * sizeof(*f->in));
+	f->ntable = 0;
 	f->back = false;
 	for (uint32_t b = 0; b < nb; b++) {
-		f->start[b] = n;
-		n += flow_succ(e, b, f->to + n, cap - n);
-		f->end[b] = last(e->g, b)->flow == FLOW_SYSCALL ? f->start[b] : n;
-		f->self[b] = 0;
-		for (uint32_t i = f->start[b]; i < n; i++) {
-			f->self[b] |= f->to[i] == b && i < f->end[b];
-			f->back |= f->to[i] <= b;
-			e->nflow[f->to[i]]++;
+		uint8_t fl = last(e->g, b)->flow;
+
+		f->as[b] = b;
+		if (fl != FLOW_IJMP || glue_jump(e->m, e->g, b) != JUMP_PLAIN ||
+		    !shared_table(e, f, b, first, &nfirst)) {
+			f->start[b] = n;
+			f->stop[b] = n += flow_succ(e, b, f->to + n, cap - n);
+		}
+		f->end[b] = fl == FLOW_SYSCALL ? f->start[b] : f->stop[b];
+		for (uint32_t i = f->start[b]; i < f->stop[b]; i++) {
+			uint32_t to = f->to[i];
+
+			e->nflow[to] = 1;
+			if (to > b)
+				continue;
+			f->self[b] |= to == b && i < f->end[b];
+			f->late[to] = f->back = true;
 		}
 	}
-	f->start[nb] = n;
 }
 
 static uint32_t weight(const struct em *e, uint32_t b)
@@ -119,25 +167,47 @@ static uint32_t weight(const struct em *e, uint32_t b)
 /* ---- cycles: Tarjan's algorithm, explicit stack ---- */
 
 struct scc {
-	uint32_t *idx, *low, *stk, *it, *call;
-	uint32_t *
-		seen; /* what an edge to a block finds: 0, it is new; its idx while it is on the stack; NOWAY */
+	uint32_t *idx, *low, *stk, *call;
+	uint32_t *it; /* next edge, by the first block that has them: who comes later need not look at those that were followed */
+	uint32_t *seen; /* what an edge to a block finds: 0, it is new; its idx while it is on the stack; NOWAY */
+	uint32_t least[SHARED]; /* of what the edges of a shared table find */
+	uint32_t *found, nfound; /* blocks to be checked */
 	uint32_t sp, next;
 };
 #define NOWAY 0xffffffffu
 
-static bool scc_close(struct em *e, const struct flow *f, struct scc *t, uint32_t v)
+static void on_stack(const struct flow *f, struct scc *t, uint32_t v)
+{
+	t->seen[v] = t->idx[v];
+	for (uint32_t in = f->in[v]; in; in &= in - 1) {
+		uint32_t *least = &t->least[__builtin_ctz(in)];
+
+		*least = t->idx[v] < *least ? t->idx[v] : *least;
+	}
+}
+
+/* what has come onto the stack later is taken off at the same time */
+static void off_stack(const struct flow *f, struct scc *t, uint32_t v)
+{
+	t->seen[v] = NOWAY;
+	for (uint32_t in = f->in[v]; in; in &= in - 1) {
+		uint32_t *least = &t->least[__builtin_ctz(in)];
+
+		*least = *least == t->idx[v] ? NOWAY : *least;
+	}
+}
+
+static void scc_close(struct em *e, const struct flow *f, struct scc *t, uint32_t v)
 {
 	uint32_t from = t->sp, best = v, deepest = 0;
 	bool need = false;
 
-	do {
-		from--;
-		t->seen[t->stk[from]] = NOWAY;
-	} while (t->stk[from] != v);
+	do
+		off_stack(f, t, t->stk[--from]);
+	while (t->stk[from] != v);
 	if (t->sp - from == 1 && (!f->self[v] || e->chk_body[v])) {
 		t->sp = from;
-		return false;
+		return;
 	}
 	for (uint32_t i = from; i < t->sp; i++) {
 		uint32_t w = t->stk[i];
@@ -145,16 +215,15 @@ static bool scc_close(struct em *e, const struct flow *f, struct scc *t, uint32_
 
 		need |= e->bytes[w] || e->tells[w];
 		deepest = k->depth > deepest ? k->depth : deepest;
-		if (k->depth < o->depth ||
-		    (k->depth == o->depth && (k->flags & AN_B_LOOPHEAD) && !(o->flags & AN_B_LOOPHEAD)))
+		if (k->depth < o->depth || (k->depth == o->depth && (k->flags & AN_B_LOOPHEAD) &&
+					    !(o->flags & AN_B_LOOPHEAD)))
 			best = w;
 	}
 	t->sp = from;
 	if (e->m->mapflags & MAP_F_PT)
 		need |= deepest > e->g->block[best].depth;
 	if (need)
-		e->chk_body[best] = 2; /* takes effect (becomes 1) after this pass */
-	return need;
+		t->found[t->nfound++] = best; /* checked after this pass */
 }
 
 /* the first of the edges from `at` to `end` that leads to a new block; *low: the least of what the others find */
@@ -168,38 +237,39 @@ static const uint32_t *scan(const uint32_t *seen, const uint32_t *at, const uint
 	return at;
 }
 
-static bool scc_from(struct em *e, const struct flow *f, struct scc *t, uint32_t root)
+static void scc_from(struct em *e, const struct flow *f, struct scc *t, uint32_t root)
 {
 	uint32_t depth = 0, v = root;
-	bool found = false;
 
 	for (;;) { /* v is new */
 		t->idx[v] = t->low[v] = ++t->next;
 		if (!e->chk_body[v])
-			t->seen[v] = t->next;
+			on_stack(f, t, v);
 		t->stk[t->sp++] = v;
-		t->it[v] = f->start[v];
 		t->call[depth++] = v;
 		while (depth) {
-			uint32_t end, low;
+			uint32_t *it, low, end;
 
 			v = t->call[depth - 1];
+			it = &t->it[f->as[v]];
 			low = t->low[v];
 			end = f->end[v];
-			t->it[v] = (uint32_t)(scan(t->seen, f->to + t->it[v], f->to + end, &low) - f->to);
-			t->low[v] = low;
-			if (t->it[v] < end) {
-				v = f->to[t->it[v]++];
+			*it = (uint32_t)(scan(t->seen, f->to + *it, f->to + end, &low) - f->to);
+			if (*it < end) {
+				t->low[v] = low;
+				v = f->to[(*it)++];
 				break;
 			}
+			if (f->table[v] && t->least[f->table[v] - 1] < low)
+				low = t->least[f->table[v] - 1];
 			if (low == t->idx[v])
-				found |= scc_close(e, f, t, v);
+				scc_close(e, f, t, v);
 			depth--;
 			if (depth && low < t->low[t->call[depth - 1]])
 				t->low[t->call[depth - 1]] = low;
 		}
 		if (!depth)
-			return found;
+			return;
 	}
 }
 
@@ -207,8 +277,7 @@ static void cut_cycles(struct em *e, const struct flow *f)
 {
 	uint32_t nb = e->g->nblock;
 	struct scc t = {0};
-	uint32_t *mem = f->back ? scratch((size_t)nb * 6 * 4) : NULL;
-	bool found;
+	uint32_t *mem = f->back ? scratch((size_t)nb * 7 * 4) : NULL;
 
 	if (!f->back)
 		return;
@@ -220,17 +289,19 @@ static void cut_cycles(struct em *e, const struct flow *f)
 	t.it = mem + 3 * nb;
 	t.call = mem + 4 * nb;
 	t.seen = mem + 5 * nb;
+	t.found = mem + 6 * nb;
 	do {
 		for (uint32_t b = 0; b < nb; b++)
 			t.seen[b] = e->chk_body[b] ? NOWAY : 0;
-		t.next = t.sp = 0;
-		found = false;
+		memset(t.least, 0xff, sizeof(t.least)); /* NOWAY */
+		memcpy(t.it, f->start, nb * sizeof(*t.it));
+		t.next = t.sp = t.nfound = 0;
 		for (uint32_t b = 0; b < nb; b++)
-			if (!t.seen[b] || e->chk_body[b] == 1)
-				found |= scc_from(e, f, &t, b);
-		for (uint32_t b = 0; b < nb; b++)
-			e->chk_body[b] = e->chk_body[b] != 0;
-	} while (found);
+			if (!t.seen[b] || e->chk_body[b])
+				scc_from(e, f, &t, b);
+		for (uint32_t i = 0; i < t.nfound; i++)
+			e->chk_body[t.found[i]] = 1;
+	} while (t.nfound);
 }
 
 /* ---- paths ---- */
@@ -246,26 +317,29 @@ static uint32_t most_behind(const struct em *e, const struct flow *f, const uint
 	return most;
 }
 
+/* from: most bytes from the start of each block on. look: of those to be looked at again */
 static void paths(struct em *e, const struct flow *f, uint32_t *from, uint8_t *look)
 {
 	uint32_t nb = e->g->nblock;
-	bool again = true;
+	bool first = true, again = true;
 
 	memset(from, 0, nb * 4);
-	memset(look, 1, nb);
-	while (again) {
+	memset(look, f->back, nb);
+	for (; again; first = false) {
 		again = false;
 		for (uint32_t b = nb; b-- > 0;) {
 			const struct an_block *k = &e->g->block[b];
 			uint32_t most;
 
-			if (!look[b])
+			if (!first && !look[b])
 				continue;
 			look[b] = 0;
 			most = most_behind(e, f, from, b) + weight(e, b);
 			if (most == from[b])
 				continue;
 			from[b] = most;
+			if (first && !f->late[b])
+				continue; /* all that lead to it are still to come */
 			for (uint32_t i = 0; i < k->npred; i++) {
 				look[k->pred[i]] = 1;
 				again |= k->pred[i] >= b;
@@ -323,7 +397,7 @@ static void offsets(struct em *e, const struct flow *f)
 			e->off_in[b] = e->sbytes[b];
 	}
 	for (uint32_t b = 0; b < nb; b++) {
-		uint32_t off = meet(e, b, 0), n = f->start[b + 1] - f->start[b];
+		uint32_t off = meet(e, b, 0), n = f->stop[b] - f->start[b];
 
 		off = ends_exact(e, b) ? 0 : off + e->bytes[b];
 		/* a conditional jump's target first: r15 moves before the jump, or on the way on */
