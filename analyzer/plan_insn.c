@@ -203,8 +203,8 @@ void pe_insn(struct pe *e, uint32_t i)
 	struct recs r; /* large */
 
 	r.n = 0;
-	for (uint32_t k = k0; k < k1; k++)
-		any |= gr->note[k].flags;
+	for (const struct gr_note *n = gr->note + k0; n < gr->note + k1; n++)
+		any |= n->flags;
 	if (timed)
 		time_stamp(e, i, AT_BEFORE);
 	if (any & GN_EA) { /* else records are what they are */
@@ -212,21 +212,18 @@ void pe_insn(struct pe *e, uint32_t i)
 		log_addresses(e, i, &r);
 	}
 	for (uint32_t k = k0; k < k1; k++) {
-		const struct sem_op *op = &gr->op[k];
-		uint16_t f = gr->note[k].flags;
+		const struct gr_note *n = &gr->note[k];
 
-		if (f & GN_SLOT2)
-			continue;
-		if (op->op == SEM_REC) {
+		if (n->kind == GK_REC) {
 			emit_rec(e, k, &r);
 			if (check && r.n && k == r.k[r.n - 1] && r.n < MAXREC)
 				verify(e, i, &r);
-		} else if (gr_has_slot2(op)) {
+		} else if (n->kind == GK_GROUP) {
 			emit_group(e, i, k);
-		} else if (f & GN_EMIT) {
+		} else if (n->flags & GN_EMIT) {
 			emit_value(e, k);
-		} else if ((f & GN_LOG) && (f & GN_COUNT)) {
-			log_temporary(e, i, op);
+		} else if ((n->flags & GN_LOG) && (n->flags & GN_COUNT)) {
+			log_temporary(e, i, &gr->op[k]);
 		}
 	}
 	if (any & GN_LOG)
