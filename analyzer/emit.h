@@ -9,7 +9,8 @@
  *   r15.c        instructions that name r15
  *   r15_loop.c   r15 in a register throughout a loop
  *   emit_log.c   the stores into the log
- *   emit_space.c where the space checks go
+ *   emit_cycle.c the copy's flow graph, and the space checks in its cycles
+ *   emit_space.c where the other ones go
  *   emit_ctl.c   stubs and control transfers
  *   emit.c       one group
  *   map_write.c  all groups, the file (map_sect.c: its sections; map_out.c: into it)
@@ -279,8 +280,10 @@ void emit_load_operand(struct em *e, const struct dec *d, unsigned reg); /* mov 
 void space_plan(struct em *e);
 void space_check(struct em *e, uint32_t vaddr, uint32_t live);
 void space_cold(struct em *e);
-uint32_t flow_succ(const struct em *e, uint32_t b, uint32_t *out, uint32_t max);
 #define SPACE_BLOCK_MAX 8192u /* a block that logs more has checks inside */
+
+/* emit_cycle.c */
+uint32_t flow_succ(const struct em *e, uint32_t b, uint32_t *out, uint32_t max);
 
 /* emit_ctl.c */
 void ctl_stub(struct em *e, uint32_t b, bool inl);
