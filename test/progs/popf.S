@@ -10,6 +10,35 @@ setdf:	.cfi_startproc			/* changes what its caller has pushed */
 	ret
 	.cfi_endproc
 	.size	setdf, . - setdf
+/* what popf takes lies where rsp says alone: in no slot of the frame */
+	.type	nowhere, @function
+nowhere: .cfi_startproc
+	push	%rbp
+	.cfi_def_cfa_offset 16
+	.cfi_offset %rbp, -16
+	mov	%rsp, %rbp
+	.cfi_def_cfa_register %rbp
+	mov	count(%rip), %eax
+	shl	$4, %eax
+	sub	%rax, %rsp
+	mov	count(%rip), %edx
+6:	pushf
+	test	$1, %dl
+	jz	7f
+	xorl	$0x400, (%rsp)
+7:	lea	buf+64(%rip), %rdi
+	lea	buf+32(%rip), %rsi
+	mov	$2, %ecx
+	popf
+	rep movsl
+	cld
+	dec	%edx
+	jnz	6b
+	leave
+	.cfi_def_cfa %rsp, 8
+	ret
+	.cfi_endproc
+	.size	nowhere, . - nowhere
 	.globl	main
 	.type	main, @function
 main:	.cfi_startproc
@@ -23,6 +52,7 @@ main:	.cfi_startproc
 	xor	%ebx, %ebx
 	mov	$4, %r12d
 	lea	far(%rip), %r15
+	call	nowhere
 1:	pushf
 	.cfi_adjust_cfa_offset 8
 	mov	%rsp, %rdi
