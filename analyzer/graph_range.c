@@ -408,8 +408,7 @@ static void bound(struct range *g, uint32_t bi)
 		below(g, &gr->op[k], written);
 }
 
-typedef uint8_t vec __attribute__((vector_size(16)));
-_Static_assert(SEM_NGPR * sizeof(struct gr_rng) == 2 * sizeof(vec), "two of them hold all registers");
+_Static_assert(SEM_NGPR * sizeof(struct gr_rng) == 2 * sizeof(__m128i), "two of them hold all registers");
 
 /* registers whose values are small: zb up to GR_SMALL, or sb up to one more */
 static uint16_t find_small(const struct range *g)
@@ -436,19 +435,16 @@ static uint8_t widen(unsigned bits)
 /* d = d join s; true if that is more than d was. Eight values at a time: most of what arrives changes nothing. */
 static bool join_all(struct gr_rng *d, const struct gr_rng *s)
 {
-	vec a, b, more, any_more = {0};
-	uint64_t half[2];
+	__m128i same = _mm_set1_epi8(-1);
 
 	for (int i = 0; i < 2; i++) {
-		memcpy(&a, d + 8 * i, sizeof(a));
-		memcpy(&b, s + 8 * i, sizeof(b));
-		more = (vec)(b > a);
-		any_more |= more;
-		a = (a & ~more) | (b & more);
-		memcpy(d + 8 * i, &a, sizeof(a));
+		__m128i a = _mm_loadu_si128((const __m128i *)(d + 8 * i));
+		__m128i m = _mm_max_epu8(a, _mm_loadu_si128((const __m128i *)(s + 8 * i)));
+
+		same = _mm_and_si128(same, _mm_cmpeq_epi8(a, m));
+		_mm_storeu_si128((__m128i *)(d + 8 * i), m);
 	}
-	memcpy(half, &any_more, sizeof(half));
-	return half[0] | half[1];
+	return _mm_movemask_epi8(same) != 0xffff;
 }
 
 /* bounds that grew from `was` */
