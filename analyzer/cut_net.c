@@ -314,83 +314,50 @@ static void ops(struct net *n)
 
 /* ---- blocks ---- */
 
-static uint64_t variables(const struct gr_set *s, unsigned word)
+/* the ways of n variables from the first one on, but for the registers in `not` */
+static void join_all(struct net *n, uint32_t first, uint32_t nvar, uint16_t not )
 {
-	_Static_assert(GR_X2 / 64 == 5 && GR_SLOT == GR_X2 + 32, "bytes of registers are bits of word 5");
-	return s->w[word] & ~(word == 5 ? 0xffffffffull << (GR_X2 & 63) : 0);
-}
-
-/* the variables of a set whose words `words` are not empty, in order */
-#define EACH_VAR(s, words, var, ...)                                                                         \
-	for (unsigned ws_ = words, w_; ws_; ws_ &= ws_ - 1)                                                  \
-		for (uint64_t m_ = variables(s, w_ = (unsigned)__builtin_ctz(ws_)); m_; m_ &= m_ - 1) {      \
-			unsigned var = w_ * 64 + (unsigned)__builtin_ctzll(m_);                              \
-                                                                                                             \
-			__VA_ARGS__                                                                          \
-		}
-
-static uint32_t count(const struct cut *c, const struct gr_set *s, uint16_t *words)
-{
-	uint32_t n = 0;
-
-	for (unsigned ws = c->wants->words; ws; ws &= ws - 1) {
-		unsigned i = (unsigned)__builtin_ctz(ws);
-		uint64_t m = variables(s, i);
-
-		if (m)
-			*words |= (uint16_t)(1u << i);
-		for (; m; m &= m - 1)
-			n++;
-	}
-	return n;
-}
-
-/* the ways of the variables in a set, from way[first] on, but for the registers in `not` */
-static void join_all(struct net *n, const struct gr_set *s, uint16_t words, uint32_t first, uint16_t not )
-{
+	const uint16_t *var = n->c->var + first;
 	struct way *w = n->c->way + first;
 
-	EACH_VAR(s, words, var, {
-		if (w->to == NOWHERE)
-			*w = (struct way){.to = new_node(n)};
-		if (w->to != NO_USE && !(var < SEM_NGPR && not >> var & 1))
-			join(n, var, *w);
-		w++;
-	})
+	for (uint32_t i = 0; i < nvar; i++) {
+		if (w[i].to == NOWHERE)
+			w[i] = (struct way){.to = new_node(n)};
+		if (w[i].to != NO_USE && !(var[i] < SEM_NGPR && not >> var[i] & 1))
+			join(n, var[i], w[i]);
+	}
 }
 
 /* what block `to` wants at its start */
 static void join_block(struct net *n, uint32_t to, uint16_t not )
 {
-	join_all(n, &n->c->wants->start[to], n->c->b[to].words, n->c->b[to].first, not );
+	join_all(n, n->c->b[to].first, n->c->b[to].n, not );
 }
 
 /* the ways of a class of jump tables: what all targets want. Leaves them in at[] */
 static void first_jump(struct net *n, uint32_t class)
 {
-	const struct gr *gr = n->gr;
-	const struct an_table *t = &gr->g->table[class];
-	struct way *w = n->c->way + n->c->class[class].first;
+	const struct an_table *t = &n->gr->g->table[class];
+	const struct cut_class *k = &n->c->class[class];
+	const uint16_t *var = n->c->var + k->first;
+	struct way *w = n->c->way + k->first;
 
-	for (uint32_t k = 0; k < t->ntarget; k++) {
-		uint32_t to = t->target[k];
+	for (uint32_t i = 0; i < t->ntarget; i++) {
+		uint32_t to = t->target[i];
 
 		if (n->seen[to] == class + 1)
 			continue;
 		n->seen[to] = class + 1;
 		join_block(n, to, 0);
 	}
-	if (n->c->class[class].jumps == 1)
-		return;
-	EACH_VAR(&gr->meet[class], n->c->class[class].words, var, {
-		if (gr_has(&n->has, var)) {
-			land(n, &n->at[var]);
-			*w = n->at[var];
+	for (uint32_t i = 0; i < k->n; i++) {
+		if (gr_has(&n->has, var[i])) {
+			land(n, &n->at[var[i]]);
+			w[i] = n->at[var[i]];
 		} else {
-			w->to = NO_USE;
+			w[i].to = NO_USE;
 		}
-		w++;
-	})
+	}
 }
 
 static void jump(struct net *n)
@@ -400,7 +367,7 @@ static void jump(struct net *n)
 	struct cut_class *k = &n->c->class[class];
 
 	if (k->done)
-		join_all(n, &gr->meet[class], k->words, k->first, 0);
+		join_all(n, k->first, k->n, 0);
 	else
 		first_jump(n, class);
 	k->done = true;
@@ -475,35 +442,35 @@ static int64_t reg_at_start(struct net *n, unsigned reg, struct way *w, struct c
 static void at_start(struct net *n)
 {
 	struct cut *c = n->c;
-	struct way *in = c->way + c->b[n->bi].first;
+	const struct cut_block *b = &c->b[n->bi];
+	const uint16_t *var = c->var + b->first;
 
-	EACH_VAR(&c->wants->start[n->bi], c->b[n->bi].words, var, {
-		struct way w;
+	for (uint32_t i = 0; i < b->n; i++) {
+		struct way w, *in = &c->way[b->first + i];
 		struct cut_entry e;
 		int64_t outside = 0;
 
-		if (!take(n, var, &w)) {
+		if (!take(n, var[i], &w)) {
 			if (in->to == NOWHERE)
 				in->to = NO_USE;
-			in++;
 			continue;
 		}
-		if (var < SEM_NGPR)
-			outside = reg_at_start(n, var, &w, &e);
-		if (in->to != NOWHERE) /* somebody has asked before */
+		if (var[i] < SEM_NGPR)
+			outside = reg_at_start(n, var[i], &w, &e);
+		if (in->to != NOWHERE) { /* somebody has asked before */
 			lead(n, in->to, &w);
-		else if (outside || c->b[n->bi].several)
-			land(n, &w);
-		if (in->to == NOWHERE)
+		} else {
+			if (outside || b->several)
+				land(n, &w);
 			*in = w;
+		}
 		if (outside)
 			edge(n, SRC, in->to, outside, (struct cut_tag){0});
 		if (outside && e.cost) {
 			e.node = in->to;
 			c->entry[c->nentry++] = e;
 		}
-		in++;
-	})
+	}
 }
 
 /* how control comes to a block, apart from the blocks' ends */
@@ -542,26 +509,48 @@ static void find_from(struct cut *c, uint32_t bi)
 	cb->several = ways > 1;
 }
 
-/* numbers of the variables at the starts of blocks, and of classes */
-static uint32_t number(struct cut *c, uint32_t *nentry)
+/* the variables of a set, from var[n] on; returns where they end */
+static uint32_t list(struct cut *c, const struct gr_set *s, uint32_t n)
+{
+	_Static_assert(GR_X2 / 64 == 5 && GR_SLOT == GR_X2 + 32, "bytes of registers are bits of word 5");
+	for (unsigned ws = c->wants->words; ws; ws &= ws - 1) {
+		unsigned i = (unsigned)__builtin_ctz(ws);
+		uint64_t m = s->w[i] & ~(i == 5 ? 0xffffffffull << (GR_X2 & 63) : 0);
+
+		for (; m; m &= m - 1)
+			c->var[n++] = (uint16_t)(i * 64 + (unsigned)__builtin_ctzll(m));
+	}
+	return n;
+}
+
+/* lists the variables of blocks and classes: returns how many, or MAX_WAYS + 1. *nentry: those at entries */
+static uint32_t list_all(struct cut *c, uint32_t *nentry)
 {
 	const struct an_group *g = c->gr->g;
-	uint32_t n = 0;
+	uint32_t n = 0, cap = 0;
 
-	*nentry = 0;
-	for (uint32_t i = 0; i < g->nblock; i++) {
-		uint32_t vars = count(c, &c->wants->start[i], &c->b[i].words);
+	for (uint32_t i = 0; i < g->nblock + g->ntable && n <= MAX_WAYS; i++) {
+		uint32_t class = i - g->nblock, first = n;
 
-		c->b[i].first = n;
-		find_from(c, i);
-		n += vars;
-		*nentry += c->b[i].from & FROM_ENTRY ? vars : 0;
-		if (gr_flow(c->gr, i) == FLOW_IJMP && !cut_leaves(c->gr, i))
-			c->class[c->gr->class[g->block[i].table]].jumps++;
-	}
-	for (uint32_t i = 0; i < g->ntable; i++) {
-		c->class[i].first = n;
-		n += c->class[i].jumps > 1 ? count(c, &c->gr->meet[i], &c->class[i].words) : 0;
+		if (n + NVAR > cap) {
+			c->var = scratch_more(c->var, n * sizeof(*c->var), (n + 4 * NVAR) * sizeof(*c->var));
+			cap = n + 4 * NVAR;
+		}
+		if (!c->var)
+			return 0;
+		if (i < g->nblock) {
+			find_from(c, i);
+			n = list(c, &c->wants->start[i], n);
+			c->b[i].first = first;
+			c->b[i].n = n - first;
+			*nentry += c->b[i].from & FROM_ENTRY ? n - first : 0;
+			if (gr_flow(c->gr, i) == FLOW_IJMP && !cut_leaves(c->gr, i))
+				c->class[c->gr->class[g->block[i].table]].jumps++;
+		} else if (c->class[class].jumps > 1) {
+			n = list(c, &c->gr->meet[class], n);
+			c->class[class].first = first;
+			c->class[class].n = n - first;
+		}
 	}
 	return n;
 }
@@ -586,13 +575,15 @@ static struct net *open_net(struct cut *c, uint32_t nway, uint32_t nentry)
 
 int cut_net(struct cut *c)
 {
-	uint32_t nb = c->gr->g->nblock, nway, nentry;
+	uint32_t nb = c->gr->g->nblock, nway, nentry = 0;
 	struct net *n;
 
 	c->class = scratch_zero(c->gr->g->ntable * sizeof(*c->class));
 	if (!c->class)
 		return -1;
-	nway = number(c, &nentry);
+	nway = list_all(c, &nentry);
+	if (!c->var)
+		return -1;
 	if (nway > MAX_WAYS)
 		return 1;
 	n = open_net(c, nway, nentry);

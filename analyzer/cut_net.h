@@ -19,9 +19,8 @@ struct way {
 };
 
 struct cut_block {
-	uint32_t first; /* of way[]: where the variables wanted at its start go, in the order of their bits */
+	uint32_t first, n; /* of var[] and way[]: the variables wanted at its start */
 	uint16_t ret; /* general registers that calls before it make unknown, to be logged in their stub */
-	uint16_t words; /* of the set of those variables: which are not empty */
 	uint8_t from; /* enum from */
 	bool several; /* more than one way leads to it */
 };
@@ -45,10 +44,11 @@ struct cut {
 	uint32_t *order; /* blocks, what they lead to first */
 	const struct wants *wants;
 	struct cut_block *b;
-	struct way *way; /* of variables at the starts of blocks, and on the way to classes of jump tables */
+	/* variables at the starts of blocks, and on the way to classes of jump tables; and where they go */
+	uint16_t *var;
+	struct way *way;
 	struct cut_class {
-		uint32_t first, jumps; /* of way[]; blocks that jump */
-		uint16_t words;
+		uint32_t first, n, jumps; /* of var[] and way[]; blocks that jump */
 		bool done;
 	} * class;
 	struct cut_entry {
