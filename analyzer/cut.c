@@ -90,19 +90,21 @@ static int build(struct cut *c)
 	return c->side ? 0 : -1;
 }
 
-/* this round's capacities; false: they are what they were */
+/* This round's capacities. false: the cut is the same, as all that is dearer was not cut, and what is cheaper was: of any
+ * other cut this takes no more than of that one. */
 static bool new_costs(struct cut *c)
 {
 	bool ch = false;
 
 	for (uint32_t i = 0; i < c->nentry; i++) {
-		int64_t cost = cut_entry_cost(c, &c->entry[i]);
+		struct cut_entry *e = &c->entry[i];
+		int64_t cost = cut_entry_cost(c, e);
 
-		if (cost == c->entry[i].cost)
+		if (cost == e->cost)
 			continue;
-		flow_add(&c->f, c->entry[i].node, cost - c->entry[i].cost);
-		c->entry[i].cost = cost;
-		ch = true;
+		flow_add(&c->f, e->node, cost - e->cost);
+		ch |= c->side[e->node] ? cost < e->cost : cost > e->cost;
+		e->cost = cost;
 	}
 	return ch;
 }
