@@ -50,8 +50,14 @@ void pe_log_reg(struct pe *e, uint32_t insn, uint8_t when, unsigned reg, unsigne
 void pe_target(struct pe *e, bool next, enum pe_place place, uint32_t arg);
 int pe_resolve(struct pe *e); /* fills them in; -1: out of memory at some time */
 
-/* plan_insn.c: the ops of instruction i, control aside */
-void pe_insn(struct pe *e, uint32_t i);
+/* the ops of instruction i are those from `from` on */
+static inline void pe_count(struct pe *e, uint32_t i, uint32_t from)
+{
+	e->gr->broken |= e->nop - from > UINT8_MAX; /* none comes near */
+	e->insnops[i] = (uint8_t)(e->nop - from);
+}
+/* plan_insn.c: the ops of n instructions, control aside */
+void pe_insns(struct pe *e, uint32_t first, uint32_t n);
 /* plan_ops.c: does block b have a return stub of its own kind (not a resync stub)? */
 bool pe_is_return(const struct gr *gr, uint32_t b);
 /* plan_ctl.c: the control op that ends block b, with its log */

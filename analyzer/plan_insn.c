@@ -193,7 +193,7 @@ static void log_registers(struct pe *e, uint32_t i)
 		}
 }
 
-void pe_insn(struct pe *e, uint32_t i)
+static void insn(struct pe *e, uint32_t i)
 {
 	struct gr *gr = e->gr;
 	bool timed = (gr->mapflags & MAP_F_ORDER) && gr->g->insn[i].flow == FLOW_NEXT && locks(gr, i);
@@ -230,4 +230,39 @@ void pe_insn(struct pe *e, uint32_t i)
 		log_registers(e, i);
 	if (timed)
 		time_stamp(e, i, AT_AFTER);
+}
+
+/* Most instructions log nothing, and their records are what they are. False, and nothing is done: this one does */
+static bool logless(struct pe *e, uint32_t i)
+{
+	const struct gr *gr = e->gr;
+	const struct sem_op *op = gr->op + gr->in[i].op;
+	const struct gr_note *n = gr->note + gr->in[i].op, *end = gr->note + gr->in[i + 1].op;
+	uint32_t from = e->nop;
+
+	for (; n < end; n++, op++) {
+		if ((n->flags & (GN_EA | GN_LOG)) || n->kind == GK_GROUP) {
+			e->nop = from;
+			return false;
+		}
+		if (n->kind == GK_REC)
+			*pe_new(e) = *op;
+		else if (n->flags & GN_EMIT)
+			emit_value(e, (uint32_t)(op - gr->op));
+	}
+	return true;
+}
+
+void pe_insns(struct pe *e, uint32_t first, uint32_t n)
+{
+	const struct gr *gr = e->gr;
+	bool all = gr->mapflags & (MAP_F_ORDER | MAP_F_VERIFY);
+
+	for (uint32_t i = first; i < first + n; i++) {
+		uint32_t from = e->nop;
+
+		if (all || gr->in[i].ea || !logless(e, i))
+			insn(e, i);
+		pe_count(e, i, from);
+	}
 }

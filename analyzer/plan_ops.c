@@ -109,6 +109,7 @@ static void block(struct pe *e, uint32_t bi)
 	struct gr *gr = e->gr;
 	const struct an_block *b = &gr->g->block[bi];
 	bool ret = pe_is_return(gr, bi), alone = b->npred == 1 && !(b->flags & AN_B_ENTRY);
+	uint32_t from;
 
 	entry_program(e, bi);
 	e->retop[bi] = AN_NONE;
@@ -127,15 +128,10 @@ static void block(struct pe *e, uint32_t bi)
 	log_needs(e, bi, AT_BLOCK, &gr->b[bi].logneed, gr->b[bi].blklog | gr->b[bi].blkforce);
 	if (endless(gr, bi)) /* something, so that each turn has its own place in the log */
 		pe_log_reg(e, b->first, AT_BLOCK, SEM_RSP, 1, false, SEM_TLAST, SEM_WHY_OTHER);
-	for (uint32_t i = b->first; i < b->first + b->n; i++) {
-		uint32_t from = e->nop;
-
-		pe_insn(e, i);
-		if (i + 1 == b->first + b->n)
-			pe_control(e, bi);
-		gr->broken |= e->nop - from > UINT8_MAX; /* none comes near */
-		e->insnops[i] = (uint8_t)(e->nop - from);
-	}
+	pe_insns(e, b->first, b->n);
+	from = e->nop - e->insnops[b->first + b->n - 1];
+	pe_control(e, bi);
+	pe_count(e, b->first + b->n - 1, from);
 }
 
 struct plan *pe_run(struct gr *gr)
