@@ -238,9 +238,9 @@ static uint32_t growth(const struct branch *b)
 
 /* cum[i]: growth of the first i branches. Offsets that come one after the other, ascending, as all that is appended with the
  * code does: *i is where the last was found, 0 at first. */
-static inline uint32_t shift(const struct code *c, const uint32_t *cum, uint32_t *i, uint32_t off)
+static inline uint32_t shift(const struct branch *br, const uint32_t *cum, uint32_t *i, uint32_t off)
 {
-	while (*i < c->nbr && c->br[*i].pos < off)
+	while (br[*i].pos < off) /* the one behind the last is nowhere */
 		++*i;
 	return off + cum[*i];
 }
@@ -299,10 +299,11 @@ static void spread(struct code *c, const uint32_t *cum, uint8_t *out)
 
 static void translate(struct code *c, const uint32_t *cum, uint8_t *out)
 {
+	const struct branch *br = c->br;
 	uint32_t at = 0;
 
 	for (uint32_t i = 0; i < c->nlr; i++) {
-		uint32_t pos = shift(c, cum, &at, c->lr[i].pos);
+		uint32_t pos = shift(br, cum, &at, c->lr[i].pos);
 		int32_t d = shift_label(c, cum, c->lr[i].label) - pos - (c->lr[i].rel8 ? 1 : 4);
 
 		if (!c->lr[i].rel8)
@@ -317,7 +318,7 @@ static void translate(struct code *c, const uint32_t *cum, uint8_t *out)
 		struct map_fixup *f = &c->fix[i];
 		uint32_t v, tail = f->kind >> 8;
 
-		f->copy_off = shift(c, cum, &at, f->copy_off);
+		f->copy_off = shift(br, cum, &at, f->copy_off);
 		f->kind &= 0xff;
 		if (f->kind != MAP_FIX_MOD32)
 			continue;
@@ -326,10 +327,10 @@ static void translate(struct code *c, const uint32_t *cum, uint8_t *out)
 	}
 	at = 0;
 	for (uint32_t i = 0; i < c->nref; i++)
-		c->ref[i].text_off = shift(c, cum, &at, c->ref[i].text_off);
+		c->ref[i].text_off = shift(br, cum, &at, c->ref[i].text_off);
 	at = 0;
 	for (uint32_t i = 0; i < c->nxl; i++)
-		c->xl[i].copy_off = shift(c, cum, &at, c->xl[i].copy_off);
+		c->xl[i].copy_off = shift(br, cum, &at, c->xl[i].copy_off);
 	for (uint32_t i = 0; i < c->nlabel; i++)
 		if (c->label[i].pos != AN_NONE)
 			c->label[i].pos += cum[c->label[i].nbr];
@@ -344,6 +345,8 @@ int code_relax(struct code *c)
 	for (uint32_t i = 0; i < c->nbr; i++)
 		if (code_at(c, c->br[i].label) == AN_NONE)
 			c->fail = "branch to a block that was not emitted";
+	c->br = code_more(c->br, c->nbr, &c->capbr, sizeof(*c->br));
+	c->br[c->nbr].pos = UINT32_MAX;
 	if (!cum)
 		abort();
 	if (c->fail)
