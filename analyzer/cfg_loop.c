@@ -103,12 +103,21 @@ static int cmp_back(const void *a, const void *b)
 	return x->to != y->to ? (x->to < y->to ? -1 : 1) : x->from < y->from ? -1 : x->from > y->from;
 }
 
-static bool in_order(const struct edge *v, uint32_t n)
+/* They are few, mostly, and nearly in order. */
+static void sort_back(struct edge *v, uint32_t n)
 {
-	for (uint32_t i = 1; i < n; i++)
-		if (cmp_back(&v[i - 1], &v[i]) > 0)
-			return false;
-	return true;
+	if (n > 32) {
+		qsort(v, n, sizeof(*v), cmp_back);
+		return;
+	}
+	for (uint32_t i = 1; i < n; i++) {
+		struct edge e = v[i];
+		uint32_t k = i;
+
+		for (; k && cmp_back(&v[k - 1], &e) > 0; k--)
+			v[k] = v[k - 1];
+		v[k] = e;
+	}
 }
 
 /* One loop: all back edges to the same head. Returns the steps taken. */
@@ -167,8 +176,7 @@ int cfg_loops(struct an_group *g)
 	}
 	if (s.back.n)
 		memset(mark, 0xff, n * sizeof(*mark));
-	if (!in_order(s.back.v, s.back.n))
-		qsort(s.back.v, s.back.n, sizeof(*s.back.v), cmp_back);
+	sort_back(s.back.v, s.back.n);
 	for (uint32_t i = 0, k; i < s.back.n; i = k) {
 		uint64_t used;
 

@@ -14,6 +14,7 @@
 #include "disc.h"
 #include "disc_head.h"
 #include "discover_group.h"
+#include "sort.h"
 
 enum { ROUNDS_MAX = 200 };
 
@@ -55,8 +56,7 @@ struct ijmp *disc_ijmp(const struct disc *d, uint32_t v)
 
 void disc_sort(struct disc *d)
 {
-	if (d->ijmp.n)
-		qsort(d->ijmp.v, d->ijmp.n, sizeof(*d->ijmp.v), cmp_ijmp);
+	sort_first(d->ijmp.v, d->ijmp.n, sizeof(*d->ijmp.v));
 	if (d->lea.n != d->sorted)
 		qsort(d->lea.v, d->lea.n, sizeof(*d->lea.v), cmp_lea);
 	d->sorted = d->lea.n;

@@ -110,7 +110,8 @@ static int link_group(struct disc *d, struct an_group *g, uint8_t *called)
 	uint32_t n = 0;
 
 	for (uint32_t i = 0; i < g->nblock; i++)
-		n += leaves_to(g, &g->block[i]) || bound_to(d, g, &g->block[i]) != AN_NONE;
+		n += leaves_to(g, &g->block[i]) ||
+		     g->insn[g->block[i].first + g->block[i].n - 1].flow == FLOW_IJMP;
 	if (n && !(g->callee = malloc(n * sizeof(*g->callee))))
 		return -1;
 	for (uint32_t i = 0; i < g->nblock; i++) {

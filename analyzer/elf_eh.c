@@ -9,6 +9,7 @@
  */
 #include <string.h>
 #include "elf_priv.h"
+#include "sort.h"
 
 enum { PE_OMIT = 0xff, PE_INDIRECT = 0x80, PE_PCREL = 0x10, PE_DATAREL = 0x30 };
 
@@ -237,15 +238,6 @@ static int parse_lsda(struct module *m, const struct elf_fde *f)
 	return 0;
 }
 
-static int cmp_fde(const void *a, const void *b)
-{
-	const struct elf_fde *x = a, *y = b;
-
-	if (x->start != y->start)
-		return x->start < y->start ? -1 : 1;
-	return x->end > y->end ? -1 : x->end < y->end;
-}
-
 /* PT_GNU_EH_FRAME's header: version 1, three encodings, then the encoded address of .eh_frame. */
 static uint32_t frame_from_hdr(struct module *m, const Elf64_Phdr *p)
 {
@@ -292,14 +284,16 @@ int elf_read_eh(struct module *m)
 		return -1;
 	if (!x->fde.n && eh_from_phdr(m, &eh))
 		return -1;
-	if (x->fde.n)
-		qsort(x->fde.v, x->fde.n, sizeof(*x->fde.v), cmp_fde);
+	sort_first(x->fde.v, x->fde.n, sizeof(*x->fde.v));
 	for (uint32_t i = 0; i < x->fde.n; i++) {
-		if (x->fde.v[i].lsda != AN_NONE && parse_lsda(m, &x->fde.v[i]))
+		const struct elf_fde f = x->fde.v[i];
+
+		if (f.lsda != AN_NONE && parse_lsda(m, &x->fde.v[i]))
 			return -1;
-		if (n && x->fde.v[n - 1].start == x->fde.v[i].start)
-			continue;
-		x->fde.v[n++] = x->fde.v[i];
+		if (!n || x->fde.v[n - 1].start != f.start)
+			x->fde.v[n++] = f;
+		else if (x->fde.v[n - 1].end < f.end) /* of those with the same start the largest */
+			x->fde.v[n - 1] = f;
 	}
 	x->fde.n = n;
 	return 0;

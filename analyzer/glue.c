@@ -6,10 +6,8 @@
 
 const struct an_callee *glue_find_callee(const struct an_group *g, uint32_t insn)
 {
-	uint32_t lo = 0, hi = g->ncallee, k = g->block[g->insn[insn].block].callee;
+	uint32_t lo = 0, hi = g->ncallee;
 
-	if (k < hi && g->callee[k].insn == insn)
-		return &g->callee[k];
 	while (lo < hi) {
 		uint32_t mid = lo + (hi - lo) / 2;
 

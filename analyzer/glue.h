@@ -49,7 +49,12 @@ const struct an_callee *glue_link(const struct an_group *g, uint32_t block);
 const struct an_callee *glue_find_callee(const struct an_group *g, uint32_t insn);
 static inline const struct an_callee *glue_callee(const struct an_group *g, uint32_t insn)
 {
-	return g->insn[insn].flags & AN_I_CALLEE ? glue_find_callee(g, insn) : NULL;
+	uint32_t k;
+
+	if (!(g->insn[insn].flags & AN_I_CALLEE))
+		return NULL;
+	k = g->block[g->insn[insn].block].callee; /* where it was, and mostly is */
+	return k < g->ncallee && g->callee[k].insn == insn ? &g->callee[k] : glue_find_callee(g, insn);
 }
 
 #endif

@@ -143,6 +143,7 @@ static void data(const struct refs *r)
 {
 	const struct module *m = r->m;
 	const struct elf_range *eh = &elf_priv(m)->ehdr;
+	uint64_t lo = m->text_lo, n = m->text_hi - lo;
 
 	for (uint32_t i = 0; i < m->nseg; i++) {
 		const struct map_seg *s = &m->seg[i];
@@ -150,11 +151,13 @@ static void data(const struct refs *r)
 		int32_t d;
 
 		for (uint64_t o = -s->vaddr & 3; p && o + 4 <= s->filesz; o += 4) {
+			uint64_t at = s->vaddr + o;
+
 			memcpy(&d, p + o, 4);
-			if (!m->pie)
+			if (!m->pie && (uint32_t)d - lo < n)
 				refers(r, (uint32_t)d);
-			if (s->vaddr + o - eh->start >= eh->end - eh->start)
-				refers(r, s->vaddr + o + (int64_t)d);
+			if (at + (int64_t)d - lo < n && at - eh->start >= eh->end - eh->start)
+				refers(r, at + (int64_t)d);
 		}
 	}
 }
