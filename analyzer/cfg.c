@@ -31,15 +31,10 @@ uint32_t cfg_insn_at(const struct an_group *g, uint32_t vaddr)
 	return lo < g->ninsn && g->insn[lo].vaddr == vaddr ? lo : AN_NONE;
 }
 
-/* Does a block begin with instruction n, of which st is known? The others up to it are filled in. */
-static bool leader(const struct disc *d, const struct an_insn *insn, uint32_t n, uint8_t st)
+/* Is instruction n, which follows one that falls through to it, behind a prefix variant? */
+static bool behind_variant(const struct an_insn *insn, uint32_t n)
 {
-	const struct an_insn *in = &insn[n], *p = in - 1;
-
-	if (!n || p->flow != FLOW_NEXT || p->vaddr + p->len != in->vaddr ||
-	    (st & (ST_LEAD | ST_ENTRY | ST_LAND | ST_TARGET)))
-		return true;
-	return d->nalt && n > 1 && p[-1].vaddr + p[-1].len > p->vaddr; /* behind a prefix variant */
+	return n > 1 && insn[n - 2].vaddr + insn[n - 2].len > insn[n - 1].vaddr;
 }
 
 /* What else there is to say of instruction i, of that kind; s: what discovery found there. */
@@ -88,33 +83,36 @@ static uint32_t find_insns(struct disc *d, struct an_group *g, uint32_t *first)
 		[K_SYSCALL] = FLOW_SYSCALL, [K_HALT] = FLOW_HALT,   [K_RIP] = FLOW_NEXT,
 		[K_RIP1] = FLOW_NEXT,	    [K_RIP2] = FLOW_NEXT,   [K_RIP4] = FLOW_NEXT,
 	};
+	const uint8_t *il = d->il, *st = d->st;
 	bool whole = !d->nalt; /* no instruction begins within another one */
 	uint32_t n = 0, nb = 0, line = AN_NONE;
+	uint32_t falls = AN_NONE; /* where the instruction before falls through to */
 	struct an_insn *out = g->insn;
 
 	for (uint32_t r = 0; r < g->nrange; r++)
-		for (uint32_t o = g->range[r].start - d->lo, end = g->range[r].end - d->lo, step; o < end;
-		     o += step) {
-			uint8_t b = d->il[o];
+		for (uint32_t o = g->range[r].start - d->lo, end = g->range[r].end - d->lo, len; o < end;
+		     o += len) {
+			unsigned kind = IL_KIND(il[o]);
 
-			step = 1;
-			if (!IL_START(b))
+			if (!(len = IL_LEN(il[o]))) {
+				len = 1;
 				continue;
-			if (whole)
-				step = IL_LEN(b);
-			out[n] = (struct an_insn){.vaddr = d->lo + o,
-						  .len = IL_LEN(b),
-						  .flow = flow[IL_KIND(b)],
-						  .target = AN_NONE};
-			if (IL_KIND(b) != K_NEXT)
-				fill_special(d, &out[n], IL_KIND(b), d->st[o]);
-			if (o / INSN_NEAR != line) {
-				line = o / INSN_NEAR;
-				d->insn[line] = n;
 			}
-			if (leader(d, out, n, d->st[o]))
+			if (o != falls || (st[o] & (ST_LEAD | ST_ENTRY | ST_LAND | ST_TARGET)) ||
+			    (!whole && behind_variant(out, n)))
 				first[nb++] = n;
-			out[n++].block = nb - 1;
+			out[n] = (struct an_insn){.vaddr = d->lo + o,
+						  .target = AN_NONE,
+						  .len = len,
+						  .flow = flow[kind],
+						  .block = nb - 1};
+			falls = flow[kind] == FLOW_NEXT ? o + len : AN_NONE;
+			if (kind != K_NEXT)
+				fill_special(d, &out[n], kind, st[o]);
+			if (o / INSN_NEAR != line)
+				d->insn[line = o / INSN_NEAR] = n;
+			n++;
+			len = whole ? len : 1;
 		}
 	first[nb] = n;
 	g->ninsn = n;
