@@ -58,6 +58,7 @@ struct live {
 	uint32_t ureach; /* liveret as found so far */
 	uint8_t *emul; /* per instruction: call emulated in the copy (patch.c) */
 	const struct form **form; /* per instruction, found by live_facts; NULL where it is not kept */
+	uint32_t nop; /* ops of all of them */
 	bool done;
 	bool pads; /* has landing pads */
 	struct live_block *sum; /* per block, while live_module runs */

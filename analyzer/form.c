@@ -250,20 +250,3 @@ const struct form *form_of(const struct module *m, const struct an_group *g, uin
 	find_all(m, &g->insn[i], f);
 	return f;
 }
-
-void form_ops(const struct form *f, const struct module *m, const struct an_insn *i, struct sem_op *out)
-{
-	uint32_t vaddr = i->vaddr;
-	int32_t disp;
-
-	memcpy(out, f->op, f->n * sizeof(*out));
-	for (uint64_t s = f->rec; s; s &= s - 1)
-		out[__builtin_ctzll(s)].imm |= SEM_RECIMM(0, vaddr);
-	for (uint64_t s = f->mod; s; s &= s - 1)
-		out[__builtin_ctzll(s)].imm += vaddr;
-	if (!f->rip)
-		return;
-	memcpy(&disp, elf_at(m, vaddr, i->len) + i->disp, 4);
-	for (uint64_t s = f->rip; s; s &= s - 1)
-		out[__builtin_ctzll(s)].imm += disp;
-}

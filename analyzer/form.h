@@ -10,6 +10,7 @@
 #ifndef FORM_H
 #define FORM_H
 
+#include <string.h>
 #include "an.h"
 #include "sem_lift.h"
 
@@ -50,7 +51,21 @@ const struct form *form_get(const struct module *m, const struct an_insn *i, voi
 void form_find(const struct module *m, const struct an_insn *i, uint32_t n, const struct form **out);
 /* what form_get says, for instruction i of a group: without a search once live_facts has been there */
 const struct form *form_of(const struct module *m, const struct an_group *g, uint32_t i, void *tmp);
-/* the ops of instruction i, whose form is f, as sem_lift gives them; room for n. */
-void form_ops(const struct form *f, const struct module *m, const struct an_insn *i, struct sem_op *out);
+/* makes f's ops those of instruction i, whose form it is */
+static inline void form_place(const struct form *f, const struct module *m, const struct an_insn *i,
+			      struct sem_op *op)
+{
+	int32_t disp;
+
+	for (uint64_t s = f->rec; s; s &= s - 1)
+		op[__builtin_ctzll(s)].imm |= SEM_RECIMM(0, i->vaddr);
+	for (uint64_t s = f->mod; s; s &= s - 1)
+		op[__builtin_ctzll(s)].imm += i->vaddr;
+	if (!f->rip)
+		return;
+	memcpy(&disp, elf_at(m, i->vaddr, i->len) + i->disp, 4);
+	for (uint64_t s = f->rip; s; s &= s - 1)
+		op[__builtin_ctzll(s)].imm += disp;
+}
 
 #endif

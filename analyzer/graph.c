@@ -33,9 +33,11 @@ static inline const struct form *form_at(const struct gr *gr, uint32_t i, void *
 static bool make_room(struct gr *gr)
 {
 	_Alignas(struct form) char tmp[FORM_TMP];
-	uint32_t n = 0;
+	const struct live *l = gr->g->live;
+	bool known = l && l->form;
+	uint32_t n = known ? l->nop : 0;
 
-	for (uint32_t i = 0; i < gr->g->ninsn; i++) {
+	for (uint32_t i = 0; !known && i < gr->g->ninsn; i++) {
 		const struct form *f = form_at(gr, i, tmp);
 
 		n += f->n < 0 ? 0 : (uint32_t)f->n;
@@ -55,6 +57,8 @@ static int lift_all(struct gr *gr, int *bad)
 		const struct an_insn *ai = &gr->g->insn[i];
 		const struct form *f = form_at(gr, i, tmp);
 		struct gr_insn *gi = &gr->in[i];
+		struct gr_note *note;
+		struct sem_op *op;
 
 		gi->op = gr->nop;
 		if (f->n < 0) {
@@ -64,8 +68,13 @@ static int lift_all(struct gr *gr, int *bad)
 		gi->cc = f->cc;
 		if (ai->flow == FLOW_SYSCALL) /* the kernel's results come from the mark */
 			continue;
-		form_ops(f, gr->m, ai, gr->op + gr->nop);
-		memcpy(gr->note + gr->nop, form_notes(f), (size_t)f->n * sizeof(*gr->note));
+		op = gr->op + gr->nop;
+		note = gr->note + gr->nop;
+		for (int k = 0; k < f->n; k++) {
+			op[k] = f->op[k];
+			note[k] = form_notes(f)[k];
+		}
+		form_place(f, gr->m, ai, op);
 		gr->written |= gi->writes = f->written;
 		gi->rec = f->has_rec;
 		gr->writes_df |= f->writes_df;

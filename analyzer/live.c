@@ -138,12 +138,14 @@ enum map_reason live_facts(const struct module *m, struct an_group *g)
 	l->bin = l->before + g->ninsn;
 	l->need = l->bin + g->nblock + 1;
 	form_find(m, g->insn, g->ninsn, l->form);
+	l->nop = 0;
 	for (uint32_t i = 0; i < g->ninsn; i++) {
 		const struct form *f = l->form[i] ? l->form[i] : form_get(m, &g->insn[i], tmp);
 
 		if ((r = f->reason) != MAP_OK)
 			break;
 		l->form[i] = (const void *)f != tmp ? f : NULL;
+		l->nop += f->n > 0 ? (uint32_t)f->n : 0;
 		l->use[i] = f->use;
 		l->def[i] = f->def;
 		writes |= f->may;
