@@ -287,11 +287,12 @@ static void run_block(struct range *g, uint32_t bi)
 {
 	struct gr *gr = g->gr;
 	const struct an_block *b = &gr->g->block[bi];
+	uint32_t end = gr->in[b->first + b->n].op;
 
 	memcpy(g->r, gr->b[bi].rng, sizeof(gr->b[bi].rng));
 	for (int r = SEM_NGPR; r < SEM_T0; r++)
 		g->r[r] = any; /* flags are followed within a block; temporaries within an instruction */
-	for (uint32_t k = gr->in [b->first].op; k < gr->in[b->first + b->n].op; k++) {
+	for (uint32_t k = gr->in [b->first].op; k < end; k++) {
 		const struct sem_op *op = &gr->op[k];
 		struct gr_note *n = &gr->note[k];
 

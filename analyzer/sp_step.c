@@ -284,8 +284,9 @@ void sp_ops(struct sp *sp, struct sp_state *s, uint32_t bi)
 {
 	struct gr *gr = sp->gr;
 	const struct an_block *b = &gr->g->block[bi];
+	uint32_t end = gr->in[b->first + b->n].op;
 
-	for (uint32_t k = gr->in [b->first].op; k < gr->in[b->first + b->n].op; k++) {
+	for (uint32_t k = gr->in [b->first].op; k < end; k++) {
 		const struct sem_op *op = &gr->op[k];
 		struct gr_note *n = &gr->note[k];
 
