@@ -101,11 +101,19 @@ static void put_fixups(struct mw *w, uint32_t gi)
 
 static void put_xlat(struct mw *w, uint32_t gi)
 {
-	struct emitted *x = w->em[gi];
+	const struct emitted *x = w->em[gi];
+	const struct map_xlat *from = x->xlat;
 
-	for (uint32_t i = 0; i < x->nxlat; i++)
-		x->xlat[i].copy_off += w->base[gi];
-	out_add(w->out, x->xlat, x->nxlat * sizeof(*x->xlat));
+	for (uint32_t k, left = x->nxlat; left; left -= k) {
+		struct map_xlat *to;
+
+		k = left < OUT_ROOM / sizeof(*to) ? left : OUT_ROOM / sizeof(*to);
+		to = out_room(w->out, k * sizeof(*to));
+		for (uint32_t i = 0; i < k; i++) {
+			*to = *from++;
+			to++->copy_off += w->base[gi];
+		}
+	}
 	w->nxlat += x->nxlat;
 }
 
