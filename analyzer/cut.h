@@ -27,7 +27,7 @@ struct flow_node {
 	int64_t room; /* from the source, or minus that to the sink */
 	uint32_t parent; /* edge that leads to it */
 	uint32_t time, dist; /* in which round it was seen to lead to the root, and how far that is */
-	bool sink, active; /* which tree it is in; waits for growing */
+	bool active; /* waits for growing */
 	bool changed; /* its room, since the last run */
 };
 struct flow {
@@ -38,7 +38,7 @@ struct flow {
 	struct flow_node *x;
 	uint32_t n;
 	uint32_t time; /* of the last run's last round; */
-	bool grown; /* its trees stand */
+	bool grown; /* its tree stands */
 	bool fail;
 };
 bool flow_more(struct flow *f); /* room for more arcs */
@@ -53,12 +53,12 @@ int flow_seal(struct flow *f, uint32_t nodes);
 /* adds cap, which may be negative, to the edge from the source to a node: then run again. The sum must not be
  * negative. (Where more flows than is left, the node gets an edge to the sink that takes it: as much for every cut) */
 void flow_add(struct flow *f, uint32_t node, int64_t cap);
-/* Largest flow, from the flow and the trees there are. false when it took more than `budget` visits of edges and nodes. */
+/* Largest flow, from the flow and the tree there are. false when it took more than `budget` visits of edges and nodes. */
 bool flow_run(struct flow *f, uint64_t budget);
 /* after it: is the node on the source's side of the cut? */
 static inline bool flow_source_side(const struct flow *f, uint32_t node)
 {
-	return node == FLOW_SOURCE || (f->x[node].parent != 0xffffffffu && !f->x[node].sink);
+	return node == FLOW_SOURCE || f->x[node].parent != 0xffffffffu;
 }
 
 #endif

@@ -1,26 +1,28 @@
 /* SPDX-License-Identifier: MIT
  *
- * cut_flow.c - maximum flow by the algorithm of Boykov and Kolmogorov ("An Experimental Comparison of
- * Min-Cut/Max-Flow Algorithms for Energy Minimization in Vision", PAMI 2004)
+ * cut_flow.c - maximum flow, by augmenting paths out of one tree that is kept
  *
- *   source ═▶ S tree … ─▶ ─▶ … T tree ═▶ sink
+ *   source ═▶ tree … ─▶ node ═▶ sink
  *
- * Two trees over edges with room, one out of the source and one into the sink, grow until they touch; the path
- * is filled, what it tears off looks for another parent in its tree or is free again. So an augmentation costs
- * what it changes, where rounds of levels (Dinic) look at the whole graph every time: value graphs are many
- * small parts that have nothing to do with each other.
+ * The tree grows out of the source over edges with room until it touches a node that leads to the sink; the path is filled,
+ * what it tears off looks for another parent in the tree or is free again. So an augmentation costs what it changes,
+ * where rounds of levels (Dinic) look at the whole graph every time: value graphs are many small parts that have
+ * nothing to do with each other. It is the algorithm of Boykov and Kolmogorov ("An Experimental Comparison of
+ * Min-Cut/Max-Flow Algorithms for Energy Minimization in Vision", PAMI 2004) without the second tree, out of the
+ * sink: most of what is before the sink nothing flows to.
  *
- * When nothing can grow, the S tree is all that the source reaches: the smallest source's side of a minimum
+ * When nothing can grow, the tree is all that the source reaches: the smallest source's side of a minimum
  * cut, which is the same whatever flow was found. Source and sink are not nodes: what leads to them is
- * a node's own, a positive room from the source or a negative one to the sink (both at once cancel out).
+ * a node's own, a positive room from the source or a negative one to the sink (both at once cancel out). A node with room
+ * to the sink is in no tree: what reaches it flows.
  *
- * Where only rooms change between two runs the trees stay, but for what the changes tear off (Kohli and Torr,
+ * Where only rooms change between two runs the tree stays, but for what the changes tear off (Kohli and Torr,
  * "Dynamic Graph Cuts for Efficient Inference in Markov Random Fields", PAMI 2007).
  */
 #include "cut.h"
 
 #define NO_PARENT 0xffffffffu
-#define TERMINAL 0xfffffffeu /* the parent is source or sink */
+#define ROOT 0xfffffffeu /* the parent is the source */
 #define ORPHAN 0xfffffffdu
 #define FAR 0xffffffffu
 
@@ -97,7 +99,7 @@ void flow_add(struct flow *f, uint32_t node, int64_t cap)
 	f->x[node].changed = true;
 }
 
-/* ---- the trees ---- */
+/* ---- the tree ---- */
 
 struct bk {
 	struct flow *f;
@@ -134,23 +136,16 @@ static void plant(struct bk *k)
 	for (uint32_t i = 0; i < k->f->n; i++) {
 		struct flow_node *x = &k->f->x[i];
 
-		x->parent = x->room ? TERMINAL : NO_PARENT;
-		x->sink = x->room < 0;
+		x->parent = x->room > 0 ? ROOT : NO_PARENT;
 		x->active = x->changed = false;
 		x->time = 0;
 		x->dist = 1;
-		if (x->room)
+		if (x->room > 0)
 			activate(k, i);
 	}
 }
 
-/* has edge e, which leads away from a node of a tree, room in the direction in which that tree grows? */
-static bool open_from(const struct flow *f, const struct flow_edge *e, bool sink)
-{
-	return (sink ? f->e[e->rev].cap : e->cap) > 0;
-}
-
-/* grow - from node i; returns the edge from S to T that was met, NO_PARENT if none */
+/* grow - from node i; returns the edge to a node that leads to the sink, NO_PARENT if none */
 static uint32_t grow(struct bk *k, uint32_t i)
 {
 	struct flow *f = k->f;
@@ -159,23 +154,21 @@ static uint32_t grow(struct bk *k, uint32_t i)
 	k->visits += f->first[i + 1] - f->first[i];
 	for (uint32_t a = f->first[i]; a < f->first[i + 1]; a++) {
 		const struct flow_edge *e = &f->e[a];
-		struct flow_node *y = &f->x[e->to];
+		struct flow_node *y;
 
-		if (!open_from(f, e, x->sink))
+		if (e->cap <= 0)
 			continue;
-		if (y->parent == NO_PARENT) {
-			y->sink = x->sink;
-			y->parent = e->rev;
-			y->time = x->time;
-			y->dist = x->dist + 1;
+		y = &f->x[e->to];
+		if (y->room < 0)
+			return a;
+		if (y->parent == NO_PARENT)
 			activate(k, e->to);
-		} else if (y->sink != x->sink) {
-			return x->sink ? e->rev : a;
-		} else if (y->time <= x->time && y->dist > x->dist) { /* a shorter way to the root */
-			y->parent = e->rev;
-			y->time = x->time;
-			y->dist = x->dist + 1;
-		}
+		else if (y->time > x->time || y->dist <= x->dist)
+			continue;
+		/* new in the tree, or a shorter way to the root */
+		y->parent = e->rev;
+		y->time = x->time;
+		y->dist = x->dist + 1;
 	}
 	return NO_PARENT;
 }
@@ -186,58 +179,36 @@ static void orphan(struct bk *k, uint32_t i)
 	k->f->orphan[k->norphan++] = i;
 }
 
-/* the edge towards the sink between a node of a tree and its parent */
-static struct flow_edge *to_sink(struct flow *f, const struct flow_node *x)
-{
-	return x->sink ? &f->e[x->parent] : &f->e[f->e[x->parent].rev];
-}
-
-static uint32_t other_end(const struct flow *f, uint32_t edge)
-{
-	return f->e[edge].to;
-}
-
-static int64_t narrowest(struct flow *f, uint32_t i, int64_t most)
-{
-	for (; f->x[i].parent != TERMINAL; i = other_end(f, f->x[i].parent)) {
-		int64_t cap = to_sink(f, &f->x[i])->cap;
-
-		most = cap < most ? cap : most;
-	}
-	int64_t room = f->x[i].sink ? -f->x[i].room : f->x[i].room;
-
-	return room < most ? room : most;
-}
-
-static void fill(struct bk *k, uint32_t i, int64_t by)
+/* edge a, from a node of the tree to one that leads to the sink, and the way from the source to it are filled */
+static void augment(struct bk *k, uint32_t a)
 {
 	struct flow *f = k->f;
-	uint32_t next;
+	struct flow_node *to = &f->x[f->e[a].to];
+	uint32_t from = f->e[f->e[a].rev].to, i;
+	int64_t by = f->e[a].cap < -to->room ? f->e[a].cap : -to->room;
 
-	for (; f->x[i].parent != TERMINAL; i = next) {
-		struct flow_edge *e = to_sink(f, &f->x[i]);
+	for (i = from; f->x[i].parent != ROOT; i = f->e[f->x[i].parent].to) {
+		int64_t cap = f->e[f->e[f->x[i].parent].rev].cap;
 
-		next = other_end(f, f->x[i].parent);
-		e->cap -= by;
-		f->e[e->rev].cap += by;
-		if (!e->cap)
-			orphan(k, i);
+		by = cap < by ? cap : by;
 	}
-	f->x[i].room += f->x[i].sink ? by : -by;
+	by = f->x[i].room < by ? f->x[i].room : by;
+	f->e[a].cap -= by;
+	f->e[f->e[a].rev].cap += by;
+	to->room += by;
+	for (i = from; f->x[i].parent != ROOT;) {
+		struct flow_edge *up = &f->e[f->x[i].parent], *down = &f->e[up->rev];
+		uint32_t next = up->to;
+
+		down->cap -= by;
+		up->cap += by;
+		if (!down->cap)
+			orphan(k, i);
+		i = next;
+	}
+	f->x[i].room -= by;
 	if (!f->x[i].room)
 		orphan(k, i);
-}
-
-static void augment(struct bk *k, uint32_t edge)
-{
-	struct flow *f = k->f;
-	uint32_t from = other_end(f, f->e[edge].rev), to = other_end(f, edge);
-	int64_t by = narrowest(f, to, narrowest(f, from, f->e[edge].cap));
-
-	f->e[edge].cap -= by;
-	f->e[f->e[edge].rev].cap += by;
-	fill(k, from, by);
-	fill(k, to, by);
 }
 
 /* distance of node i from the root of its tree, FAR when the way ends at an orphan */
@@ -247,7 +218,7 @@ static uint32_t origin(struct bk *k, uint32_t i)
 	uint32_t d = 0;
 
 	for (;;) {
-		struct flow_node *x = &k->f->x[i];
+		struct flow_node *x = &f->x[i];
 
 		k->visits++;
 		if (x->time == k->time)
@@ -255,45 +226,47 @@ static uint32_t origin(struct bk *k, uint32_t i)
 		if (x->parent == ORPHAN)
 			return FAR;
 		d++;
-		if (x->parent == TERMINAL) {
+		if (x->parent == ROOT) {
 			x->time = k->time;
 			x->dist = 1;
 			return d;
 		}
-		i = other_end(f, x->parent);
+		i = f->e[x->parent].to;
 	}
 }
 
 /* what was looked at on the way to the root need not be looked at again in this round */
 static void mark(struct bk *k, uint32_t i, uint32_t d)
 {
-	for (; k->f->x[i].time != k->time; i = other_end(k->f, k->f->x[i].parent)) {
-		k->f->x[i].time = k->time;
-		k->f->x[i].dist = d--;
+	struct flow *f = k->f;
+
+	for (; f->x[i].time != k->time; i = f->e[f->x[i].parent].to) {
+		f->x[i].time = k->time;
+		f->x[i].dist = d--;
 	}
 }
 
+/* Node i is not in the tree any more. Who could reach it has done with it, and has to look again; its children look for
+ * another parent. */
 static void let_go(struct bk *k, uint32_t i)
 {
 	struct flow *f = k->f;
-	bool sink = f->x[i].sink;
 
 	f->x[i].parent = NO_PARENT;
 	f->x[i].time = 0;
 	for (uint32_t a = f->first[i]; a < f->first[i + 1]; a++) {
-		uint32_t j = f->e[a].to;
-		const struct flow_node *y = &f->x[j];
+		uint32_t j = f->e[a].to, parent = f->x[j].parent;
 
-		if (y->parent == NO_PARENT || y->sink != sink)
+		if (parent == NO_PARENT)
 			continue;
-		if (open_from(f, &f->e[f->e[a].rev], sink))
+		if (f->e[f->e[a].rev].cap > 0)
 			activate(k, j);
-		if (y->parent < ORPHAN && other_end(f, y->parent) == i)
+		if (parent < ORPHAN && f->e[parent].to == i)
 			orphan(k, j);
 	}
 }
 
-/* adopt - a new parent for an orphan: a neighbour of its tree that leads to the root, the nearest */
+/* adopt - a new parent for an orphan: a neighbour that leads to the root, the nearest */
 static void adopt(struct bk *k, uint32_t i)
 {
 	struct flow *f = k->f;
@@ -304,10 +277,8 @@ static void adopt(struct bk *k, uint32_t i)
 	k->visits += f->first[i + 1] - f->first[i];
 	for (uint32_t a = f->first[i]; a < f->first[i + 1]; a++) {
 		uint32_t j = f->e[a].to, d;
-		const struct flow_node *y = &f->x[j];
 
-		if (y->parent == NO_PARENT || y->sink != f->x[i].sink ||
-		    !open_from(f, &f->e[f->e[a].rev], y->sink))
+		if (f->x[j].parent == NO_PARENT || f->e[f->e[a].rev].cap <= 0)
 			continue;
 		d = origin(k, j);
 		if (d == FAR)
@@ -334,44 +305,22 @@ static void adopt_all(struct bk *k)
 	k->norphan = 0;
 }
 
-/* Its children stay behind. Those of the tree that it was in could reach it and have done with it: if the other one
- * lets it go before it was looked at, they have to look again. */
-static void change_trees(struct bk *k, uint32_t i)
-{
-	struct flow *f = k->f;
-	bool was = f->x[i].sink;
-
-	f->x[i].sink = !was;
-	for (uint32_t a = f->first[i]; a < f->first[i + 1]; a++) {
-		uint32_t j = f->e[a].to;
-		const struct flow_node *y = &f->x[j];
-
-		if (y->parent == NO_PARENT || y->sink != was)
-			continue;
-		if (open_from(f, &f->e[f->e[a].rev], was))
-			activate(k, j);
-		if (y->parent < ORPHAN && other_end(f, y->parent) == i)
-			orphan(k, j);
-	}
-}
-
-/* node i has another room: it is a root of the tree that this says, or no root any more */
+/* node i has another room: it is a root, or none any more, or leads to the sink */
 static void new_room(struct bk *k, uint32_t i)
 {
-	struct flow *f = k->f;
-	struct flow_node *x = &f->x[i];
+	struct flow_node *x = &k->f->x[i];
 
-	activate(k, i);
-	if (!x->room) {
-		if (x->parent != NO_PARENT && x->parent != ORPHAN)
-			orphan(k, i);
-		return;
+	if (x->room > 0) {
+		x->parent = ROOT;
+		x->time = k->time;
+		x->dist = 1;
+		activate(k, i);
+	} else if (x->room < 0) {
+		if (x->parent != NO_PARENT)
+			let_go(k, i);
+	} else if (x->parent == ROOT) {
+		orphan(k, i);
 	}
-	if (x->sink != (x->room < 0))
-		change_trees(k, i);
-	x->parent = TERMINAL;
-	x->time = k->time;
-	x->dist = 1;
 }
 
 static void replant(struct bk *k)
