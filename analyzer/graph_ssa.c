@@ -4,8 +4,7 @@
  *
  * Built lazily from what is demanded: inside a block an operand refers to the op that defines it;
  * otherwise to the variable at the block's start (struct vg_in), whose operands are the variable at
- * the ends of the predecessors. A block with one predecessor and no other way in is looked through.
- * Tables with equal targets share a node per variable (their class).
+ * the ends of the predecessors. Tables with equal targets share a node per variable (their class).
  */
 #include "graph_ssa.h"
 #include "sem_eval.h"
