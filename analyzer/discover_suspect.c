@@ -52,17 +52,63 @@ static bool add_candidate(struct ijmp *j, uint32_t v)
 	return true;
 }
 
-static void add_run(struct disc *d, uint32_t root, uint32_t v)
+/* Numbers by the root of the group they belong to: those of root r are v[at[r]] .. v[at[r + 1]], ascending */
+struct by_root {
+	uint32_t *at, *v;
+};
+
+enum { PAIRS_MAX = 2000000 }; /* of a jump and a run that it may go to, in a group */
+
+static void by_root_free(struct by_root *o)
+{
+	free(o->at);
+	free(o->v);
+}
+
+/* of n numbers; root_of(d, i): AN_NONE, it belongs to none */
+static bool by_root(struct disc *d, struct by_root *o, uint32_t n,
+		    uint32_t (*root_of)(struct disc *d, uint32_t i))
+{
+	uint32_t r;
+
+	o->at = calloc(d->piece.n + 3ull, sizeof(*o->at));
+	o->v = malloc((n + 1ull) * sizeof(*o->v));
+	if (!o->at || !o->v) {
+		by_root_free(o);
+		d->nomem = true;
+		return false;
+	}
+	for (uint32_t i = 0; i < n; i++)
+		if ((r = root_of(d, i)) != AN_NONE)
+			o->at[r + 2]++;
+	for (uint32_t i = 0; i < d->piece.n; i++)
+		o->at[i + 2] += o->at[i + 1];
+	for (uint32_t i = 0; i < n; i++)
+		if ((r = root_of(d, i)) != AN_NONE)
+			o->v[o->at[r + 1]++] = i;
+	return true;
+}
+
+static uint32_t open_root(struct disc *d, uint32_t i)
+{
+	const struct ijmp *j = &d->ijmp.v[i];
+
+	return open_jump(d, j) ? disc_root(d, disc_piece(d, j->vaddr)) : AN_NONE;
+}
+
+static uint32_t run_root(struct disc *d, uint32_t i)
+{
+	return disc_root(d, disc_piece(d, d->run.v[i]));
+}
+
+static void add_run(struct disc *d, const struct by_root *open, uint32_t root, uint32_t v)
 {
 	disc_push(d, v, ST_TARGET);
 	if (!VEC_PUSH(&d->run, v))
 		d->nomem = true;
-	for (uint32_t i = 0; i < d->ijmp.n; i++) {
-		struct ijmp *j = &d->ijmp.v[i];
-
-		if (open_jump(d, j) && disc_root(d, disc_piece(d, j->vaddr)) == root && !add_candidate(j, v))
+	for (uint32_t k = open->at[root]; k < open->at[root + 1]; k++)
+		if (!add_candidate(&d->ijmp.v[open->v[k]], v))
 			d->nomem = true;
-	}
 }
 
 /* groups with tables that were assumed to end somewhere, or that lead elsewhere, too */
@@ -94,22 +140,43 @@ static void find_suspects(struct disc *d, uint8_t *mark, const uint8_t *tables)
 			d->ijmp.v[i].exact = d->ijmp.v[i].assumed = false;
 }
 
-static bool add_runs(struct disc *d, const uint8_t *mark)
+/* Code that is no compiler's for C, most of all: data between its functions, and jumps through its own stack. */
+static bool too_many(const struct disc *d, const struct piece *p, uint64_t njump)
 {
+	uint32_t v = p->start, stop;
+	uint64_t n = 0;
+
+	if (njump < 2)
+		return false;
+	for (; (v = next_run(d, v, p->end, &stop)) < p->end; v = stop)
+		n += njump;
+	return n > PAIRS_MAX;
+}
+
+static bool add_runs(struct disc *d)
+{
+	struct by_root open;
 	bool any = false;
 
+	if (!by_root(d, &open, d->ijmp.n, open_root))
+		return false;
 	for (uint32_t i = 0; i < d->piece.n; i++) {
-		const struct piece *p = &d->piece.v[i];
-		uint32_t v = p->start, stop = p->end;
+		struct piece *p = &d->piece.v[i];
+		uint32_t v = p->start, stop = p->end, root = disc_root(d, i);
 
-		if (!p->suspect || p->reason || !mark[disc_root(d, i)])
+		if (!p->suspect || p->reason || open.at[root] == open.at[root + 1])
 			continue;
+		if (too_many(d, p, open.at[root + 1] - open.at[root])) {
+			p->reason = MAP_R_INDIRECT;
+			continue;
+		}
 		while ((v = next_run(d, v, p->end, &stop)) < p->end) {
-			add_run(d, disc_root(d, i), v);
+			add_run(d, &open, root, v);
 			any = true;
 			v = stop;
 		}
 	}
+	by_root_free(&open);
 	return any;
 }
 
@@ -142,15 +209,20 @@ static void refuse(struct disc *d, uint32_t jump, const uint8_t *mark)
 /* The jumps among those bytes, too, may go to any run: those found before they were. */
 static void add_missed(struct disc *d)
 {
+	struct by_root run;
+
+	if (!by_root(d, &run, d->run.n, run_root))
+		return;
 	for (uint32_t i = 0; i < d->ijmp.n && !d->nomem; i++) {
 		struct ijmp *j = &d->ijmp.v[i];
-		uint32_t root = disc_root(d, disc_piece(d, j->vaddr));
+		uint32_t root = j->missed ? disc_root(d, disc_piece(d, j->vaddr)) : 0;
 
-		for (uint32_t k = 0; k < j->missed && !d->nomem; k++)
-			if (disc_root(d, disc_piece(d, d->run.v[k])) == root &&
-			    !add_candidate(j, d->run.v[k]))
+		for (uint32_t k = run.at[root]; k < run.at[root + 1] && run.v[k] < j->missed && !d->nomem;
+		     k++)
+			if (!add_candidate(j, d->run.v[run.v[k]]))
 				d->nomem = true;
 	}
+	by_root_free(&run);
 }
 
 void disc_suspects(struct disc *d)
@@ -173,7 +245,7 @@ void disc_suspects(struct disc *d)
 		if (open_jump(d, &d->ijmp.v[i]))
 			mark[disc_root(d, disc_piece(d, d->ijmp.v[i].vaddr))] = 1;
 	/* what follows the last instruction that a run's start reaches is unreached still */
-	while (add_runs(d, mark) && !d->nomem) {
+	while (add_runs(d) && !d->nomem) {
 		uint32_t known = d->ijmp.n;
 
 		disc_walk(d);

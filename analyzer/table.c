@@ -18,7 +18,11 @@
 #include "scratch.h"
 #include "table.h"
 
-enum { BUDGET = 600000 };
+/* Instructions, and ways between blocks, that a search may look at: for a jump, for all jumps of a group, and for a jump when
+ * those have been (a Haskell module is one group with thousands of jumps through its stack, none of them a table's). A search
+ * that is given up says that it does not know. Perl's interpreter takes 1.2 million for its 15 jumps. */
+enum { BUDGET = 600000, BUDGET_ALL = 2000000, BUDGET_LEAST = 300 };
+enum { PAIRS_MAX = 100000 }; /* of a jump and a label that it may go to, in a group */
 
 static void eval_target(struct tctx *t, int reg, uint32_t before, struct result *r, int depth);
 static bool rel_source(struct tctx *t, int reg, uint32_t before, const struct consts *label, struct result *r,
@@ -291,7 +295,6 @@ static void solve_one(struct tctx *t, uint32_t i, bool scan, struct result *r)
 	struct dins x;
 
 	*r = (struct result){.table = AN_NONE, .scan = scan};
-	t->budget = BUDGET;
 	if (!tv_decode(t, i, &x)) {
 		r->leaves = true;
 		return;
@@ -302,32 +305,62 @@ static void solve_one(struct tctx *t, uint32_t i, bool scan, struct result *r)
 		eval_mem(t, &x, &x.op[0], i, r, 8);
 }
 
-/* Labels of the group that are stored somewhere: where a jump with unknown target may go. d->lea is
- * sorted by label here. */
-static void add_labels(struct tctx *t, struct result *r)
+/* Is d->lea.v[i] a label that is stored somewhere: where a jump with unknown target may go? */
+static bool is_stored(const struct tctx *t, uint32_t i)
 {
 	struct disc *d = t->d;
+	uint32_t v = d->lea.v[i].to;
+
+	if ((d->st[v - d->lo] & (ST_ENTRY | ST_DATA)) || d->il[v - d->lo] == IL_IN ||
+	    disc_tabled(d, d->lea.v[i].from))
+		return false;
+	for (uint32_t k = 0; k < t->used.n; k++)
+		if (t->used.v[k] == v)
+			return false;
+	if (d->piece.v[disc_piece(d, v)].kind == PC_GAP && !d->il[v - d->lo])
+		return disc_bare_label(d, v); /* data, perhaps */
+	return true;
+}
+
+/* Those of the group become targets of a jump or, without one, entries. Returns how many there were. d->lea is sorted by
+ * label here. */
+enum labels { COUNT, TARGETS, ENTRIES };
+static uint32_t stored_labels(struct tctx *t, enum labels what, struct result *r)
+{
+	struct disc *d = t->d;
+	uint32_t n = 0;
 
 	for (uint32_t g = 0; g < t->g->nrange; g++)
 		for (uint32_t i = disc_first_lea(d, t->g->range[g].start);
 		     i < d->lea.n && d->lea.v[i].to < t->g->range[g].end; i++) {
-			uint32_t v = d->lea.v[i].to;
-			bool skip = (d->st[v - d->lo] & (ST_ENTRY | ST_DATA)) || d->il[v - d->lo] == IL_IN ||
-				    disc_tabled(d, d->lea.v[i].from);
-
-			for (uint32_t k = 0; !skip && k < t->used.n; k++)
-				skip = t->used.v[k] == v;
-			if (!skip && d->piece.v[disc_piece(d, v)].kind == PC_GAP && !d->il[v - d->lo])
-				skip = !disc_bare_label(d, v); /* data, perhaps */
-			if (!skip)
-				tr_add(r, d, v);
+			if (!is_stored(t, i))
+				continue;
+			n++;
+			if (what == TARGETS)
+				tr_add(r, d, d->lea.v[i].to);
+			else if (what == ENTRIES)
+				disc_push(d, d->lea.v[i].to, ST_ENTRY | ST_TAKEN);
 		}
+	return n;
+}
+
+/* Thousands of jumps that may go to thousands of labels (a Haskell module) are too many pairs: so each label is a function's
+ * beginning, to which a jump may leave like to any other. */
+static void part_labels(struct tctx *t)
+{
+	uint64_t n = 0;
+
+	for (uint32_t i = 0; i < t->g->nblock; i++)
+		n += t->g->insn[t->g->block[i].first + t->g->block[i].n - 1].flow == FLOW_IJMP;
+	if (n > PAIRS_MAX / 1000 && n * stored_labels(t, COUNT, NULL) > PAIRS_MAX)
+		stored_labels(t, ENTRIES, NULL);
 }
 
 bool table_solve(struct disc *d, struct an_group *g, bool scan)
 {
 	struct tctx t = {.d = d, .g = g};
 	struct scratch_mark m = scratch_mark();
+	uint32_t left = BUDGET_ALL, budget;
 	bool more = false;
 
 	t.wr = scratch_zero((g->ninsn + 1ull) * sizeof(*t.wr));
@@ -336,7 +369,9 @@ bool table_solve(struct disc *d, struct an_group *g, bool scan)
 	if (!t.wr || !t.stamp || !t.stack)
 		d->nomem = true;
 	/* labels that exact tables use are nobody else's: two passes over the jumps */
-	for (int pass = 0; pass < 2 && !d->nomem; pass++)
+	for (int pass = 0; pass < 2 && !d->nomem; pass++) {
+		if (pass && scan)
+			part_labels(&t);
 		for (uint32_t b = 0; b < g->nblock; b++) {
 			uint32_t i = g->block[b].first + g->block[b].n - 1;
 			struct ijmp *j = g->insn[i].flow == FLOW_IJMP ? disc_ijmp(d, g->insn[i].vaddr) : NULL;
@@ -344,16 +379,21 @@ bool table_solve(struct disc *d, struct an_group *g, bool scan)
 
 			if (!j || (pass && j->exact))
 				continue;
+			t.budget = budget = left > BUDGET	  ? BUDGET
+					    : left > BUDGET_LEAST ? left
+								  : BUDGET_LEAST;
 			solve_one(&t, i, scan, &r);
+			left -= budget - t.budget < left ? budget - t.budget : left;
 			if (pass && scan)
-				add_labels(&t, &r);
+				stored_labels(&t, TARGETS, &r);
 			more |= settle(&t, j, &r);
 		}
+	}
 	scratch_release(m);
 	free(t.last.target.v);
 	free(t.found.v);
 	free(t.used.v);
 	free(t.slot.v);
 	free(t.lea.v);
-	return more;
+	return more || d->work.n;
 }

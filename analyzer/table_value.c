@@ -109,6 +109,7 @@ void tv_defs(struct tctx *t, int reg, uint32_t before, struct defs *o)
 			continue;
 		if ((g->block[b].flags & (AN_B_ENTRY | AN_B_LANDING)) || !g->block[b].npred)
 			o->open = true;
+		t->budget -= g->block[b].npred < t->budget ? g->block[b].npred : t->budget;
 		for (uint32_t k = 0; k < g->block[b].npred; k++) {
 			uint32_t p = g->block[b].pred[k];
 
