@@ -229,6 +229,7 @@ struct proc {
 	struct replay *replay; /* while it is decoded */
 	bool ended; /* proc.json knows how it ended */
 	bool stopped; /* tracing did, cleanly, before the process */
+	bool untraced; /* before anything was: there is no start state, nor a map */
 	bool switched; /* it went on as the next image, recorded in full */
 	char *stop; /* how it ended when not by itself, from proc.json; or NULL */
 	char *end; /* how it ended, in any case; NULL if that is not known */

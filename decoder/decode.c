@@ -63,8 +63,9 @@ static int outcome(struct ptrace_run *r, const struct thread *t, const struct pr
 			 stop_name(res->arg));
 		return PTRACE_PARTIAL;
 	case WALK_LOG_ENDS:
-		run_note(r, "pid %u thread %u: %s%s%s", t->pub.pid, t->pub.tid, res->why,
-			 p->stop ? "; the process: " : "", p->stop ? p->stop : "");
+		if (!p->untraced) /* said */
+			run_note(r, "pid %u thread %u: %s%s%s", t->pub.pid, t->pub.tid, res->why,
+				 p->stop ? "; the process: " : "", p->stop ? p->stop : "");
 		return PTRACE_PARTIAL;
 	default:
 		run_note(r, "pid %u thread %u: %s; the rest of this thread is missing", t->pub.pid,

@@ -162,7 +162,7 @@ static void add_module(struct proc *p, const struct run_module *m, const char *r
 	if (m->kind != 1 || !run)
 		return;
 	r->map = map_for(p->run, m, run, &r->lost);
-	if (!r->map)
+	if (!r->map && !p->untraced)
 		run_note(p->run, "%s: module %s cannot be decoded: %s", p->dir, r->path, r->lost);
 }
 

@@ -291,8 +291,12 @@ static void open_start(struct proc *p)
 		if (p->start) {
 			p->tsc = p->start->s.tsc;
 			p->recorded = p->start->s.replay;
-		} else
+		} else if (p->stopped && access(path, F_OK)) {
+			p->untraced = true;
+			run_note(p->run, "pid %u: nothing was traced: %s", p->pid, p->stop);
+		} else {
 			run_note(p->run, "%s; its first thread cannot be decoded", e.text);
+		}
 	} else {
 		log = xprintf("%s/thread-%u.log", p->dir, p->pid);
 		p->tsc = log_start(log, 0);

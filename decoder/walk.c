@@ -69,6 +69,7 @@ int log_ended(struct walker *w)
 	}
 	snprintf(w->res->why, sizeof(w->res->why), "%s",
 		 why		     ? why
+		 : w->proc->untraced ? w->proc->stop
 		 : log_clean(w->log) ? "the stream ends without an end event"
 				     : "the stream ends at its last complete chunk (the run was killed, or "
 				       "is still going on)");

@@ -72,11 +72,11 @@ static int find_tools(void)
 /* the run directory is there, so what is wrong is in it */
 #define LATER "; running untraced (set PTRACE_DIR to a place with room)"
 
-static void give_up(const char *what, const char *why, const char *then)
+static void give_up(uint32_t reason, const char *what, const char *why, const char *then)
 {
 	rt_unapply_all();
 	rt.stopped = true;
-	rt_proc(rt.main)->stop_reason = RUN_STOP_UNSUPPORTED;
+	rt_proc(rt.main)->stop_reason = reason;
 	__atomic_store_n(&rt_proc(rt.main)->state, RING_STOP, __ATOMIC_RELEASE);
 	rt_ring_wait_done(rt_proc(rt.main));
 	if (what)
@@ -123,7 +123,7 @@ static int begin(const uint64_t *regs)
 	if (rt_dir_open() || rt_ring_open())
 		return -1;
 	if (rt_pt_open()) {
-		give_up(NULL, NULL, NULL);
+		give_up(RUN_STOP_UNSUPPORTED, NULL, NULL, NULL);
 		return -1;
 	}
 	r = modules();
@@ -134,26 +134,28 @@ static int begin(const uint64_t *regs)
 	}
 	if (r) {
 		if (r == -EPERM) /* said: Intel PT or nothing */
-			give_up(NULL, NULL, NULL);
+			give_up(RUN_STOP_UNSUPPORTED, NULL, NULL, NULL);
 		else if (r == -ENOENT)
-			give_up("no module could be analysed; running untraced (see ", rt.run,
-				"/analyze.log)");
+			give_up(RUN_STOP_UNSUPPORTED, "no module could be analysed; running untraced (see ",
+				rt.run, "/analyze.log)");
 		else if (r == -EADDRINUSE)
-			give_up("the program changes the fs or gs base by itself, which tracing needs; "
+			give_up(RUN_STOP_GS,
+				"the program changes the fs or gs base by itself, which tracing needs; "
 				"running untraced",
 				"", "");
 		else if (r == -ELIBACC)
-			give_up("the C library cannot be traced: no room for its map (PTRACE_DIR, ulimit "
+			give_up(RUN_STOP_UNSUPPORTED,
+				"the C library cannot be traced: no room for its map (PTRACE_DIR, ulimit "
 				"-v), or see ",
 				rt.run, "/analyze.log; running untraced");
 		else
-			give_up("cannot record the modules: ", rt_strerror(r), LATER);
+			give_up(RUN_STOP_UNSUPPORTED, "cannot record the modules: ", rt_strerror(r), LATER);
 		return -1;
 	}
 	r = rt_start_write("start.bin", regs,
 			   0x246); /* after xor of a register with itself: ZF and PF, and IF, bit 1 */
 	if (r) {
-		give_up("cannot write the start state: ", rt_strerror(r), LATER);
+		give_up(RUN_STOP_UNSUPPORTED, "cannot write the start state: ", rt_strerror(r), LATER);
 		return -1;
 	}
 	return 0;
@@ -216,14 +218,15 @@ void rt_start(char **envp, const uint64_t *regs)
 	rt_sig_init();
 	rt.main->t.r15 = regs[R15];
 	if (rt_err(rt_sc(__NR_arch_prctl, 0x1001 /* ARCH_SET_GS */, rt.main))) {
-		give_up("cannot set the gs base: ", rt_strerror(-EPERM), "; running untraced");
+		give_up(RUN_STOP_UNSUPPORTED, "cannot set the gs base: ", rt_strerror(-EPERM),
+			"; running untraced");
 		rt_sig_restore(rt.sig);
 		return;
 	}
 	r = rt_pt_start();
 	if (r) { /* the copies record no control flow */
 		rt_sc(__NR_arch_prctl, 0x1001 /* ARCH_SET_GS */, 0);
-		give_up("cannot start Intel PT: ", rt_strerror(r),
+		give_up(RUN_STOP_UNSUPPORTED, "cannot start Intel PT: ", rt_strerror(r),
 			"; running untraced (PTRACE_CF=soft does without)");
 		rt_sig_restore(rt.sig);
 		return;

@@ -155,13 +155,17 @@ check collector-killed-log readable 1
 # a module that changes the gs base: not traced when it is there from the beginning, and no longer once it is loaded
 mkdir real
 bases() { # CF PRELOAD
-	XDG_CACHE_HOME=$dir/real PTRACE_ANALYZE=$B/ptrace-analyze PTRACE_DIR=$(mktemp -d -p "$dir") PTRACE_CF=$1 \
+	rm -rf bases.dir
+	XDG_CACHE_HOME=$dir/real PTRACE_ANALYZE=$B/ptrace-analyze PTRACE_DIR=$dir/bases.dir PTRACE_CF=$1 \
 		env LD_PRELOAD="$2" "$B/test/bases_prog" "$B/test/bases_plug.so" 2>err
 }
 for cf in auto soft; do
 	out=$(bases $cf "$B/libptrace_rt.so:$B/test/bases_plug.so")
 	check "bases-$cf" [ "$? $out" = '7 set' ]
 	check "bases-$cf-says" grep -q 'changes the fs or gs base' err
+	"$B/ptrace-decode" --summary bases.dir >out 2>err
+	check "bases-$cf-decode" [ "$? $(wc -l <err)" = '1 1' ]
+	check "bases-$cf-decode-says" grep -q 'nothing was traced: stopped (the program changes the gs base' err
 	out=$(bases $cf "$B/libptrace_rt.so")
 	check "bases-loaded-$cf" [ "$? $out" = '7 set' ]
 done
