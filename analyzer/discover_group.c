@@ -201,6 +201,11 @@ static uint8_t group_reason(struct disc *d, uint32_t r)
 	return reason;
 }
 
+static bool may_be_data(uint8_t reason)
+{
+	return reason == MAP_R_DECODE || reason == MAP_R_OVERLAP;
+}
+
 static void mark_padding(struct disc *d, uint32_t start, uint32_t end, uint8_t *live)
 {
 	for (uint32_t v = start; (v = disc_unused(d, v, end)) < end;) {
@@ -354,7 +359,7 @@ int group_finish(struct disc *d)
 		}
 		reason = group_reason(d, r);
 		/* what does not decode throughout may be data (GHC has tables among its code) */
-		if (reason != MAP_R_DECODE && reason != MAP_R_OVERLAP)
+		if (!may_be_data(reason) && !may_be_data(p->reason))
 			d->m->bases |= p->bases && piece_has(d, p, nondet_base);
 		if (d->m->mapflags & MAP_F_SPARSE)
 			reason = sparse(d, r, reason);

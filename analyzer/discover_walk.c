@@ -12,11 +12,13 @@
 #include "disc.h"
 #include "disc_head.h"
 
+/* The first reason stands, but that some instruction cannot be moved says less than that there are none: it is data's, too. */
 static void blame(struct disc *d, uint32_t v, uint8_t reason)
 {
 	uint32_t p = disc_piece(d, v);
+	uint8_t was = p == AN_NONE ? 0 : d->piece.v[p].reason;
 
-	if (p != AN_NONE && !d->piece.v[p].reason)
+	if (p != AN_NONE && (!was || (was == MAP_R_UNRELOCATABLE && reason == MAP_R_DECODE)))
 		d->piece.v[p].reason = reason;
 }
 
