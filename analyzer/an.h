@@ -72,8 +72,8 @@ struct an_block {
 		callee; /* where in the group's callee list its last instruction was first put, if it is in there */
 	uint32_t *pred; /* block indices; includes jump-table predecessors */
 	uint32_t npred;
-	uint32_t flags; /* AN_B_* */
-	uint32_t depth; /* loop nesting depth */
+	uint16_t flags; /* AN_B_* */
+	uint16_t depth; /* loop nesting depth */
 };
 enum {
 	AN_B_ENTRY = 1, /* callable from outside the group: function entry or extra entry */

@@ -37,6 +37,17 @@ static bool behind_variant(const struct an_insn *insn, uint32_t n)
 	return n > 1 && insn[n - 2].vaddr + insn[n - 2].len > insn[n - 1].vaddr;
 }
 
+/* May another instruction begin within the one of len bytes at il? */
+static bool begins_within(const uint8_t *il, uint32_t len)
+{
+	uint64_t b;
+
+	if (len > 8)
+		return true;
+	memcpy(&b, il, 8); /* there is slack behind the text */
+	return b >> 8 << 8 << (64 - 8 * len) & 0x0f0f0f0f0f0f0f0full;
+}
+
 /* What else there is to say of instruction i, of that kind; s: what discovery found there. */
 static void fill_special(const struct disc *d, struct an_insn *i, unsigned kind, uint8_t s)
 {
@@ -112,7 +123,7 @@ static uint32_t find_insns(struct disc *d, struct an_group *g, uint32_t *first)
 			if (o / INSN_NEAR != line)
 				d->insn[line = o / INSN_NEAR] = n;
 			n++;
-			len = whole ? len : 1;
+			len = whole || !begins_within(il + o, len) ? len : 1;
 		}
 	first[nb] = n;
 	g->ninsn = n;

@@ -129,12 +129,13 @@ enum map_reason live_facts(const struct module *m, struct an_group *g)
 
 	if (l->use)
 		return MAP_OK;
-	l->use = malloc((g->ninsn * 3ul + (g->nblock + 1ul) * 2) * sizeof(*l->use));
+	live_drop(g);
+	l->use = malloc((g->ninsn * 2ul + 1) * sizeof(*l->use));
+	l->before = malloc((g->ninsn + (g->nblock + 1ul) * 2) * sizeof(*l->before));
 	l->form = malloc((g->ninsn + 1) * sizeof(*l->form));
-	if (!l->use || !l->form)
+	if (!l->use || !l->before || !l->form)
 		abort();
 	l->def = l->use + g->ninsn;
-	l->before = l->def + g->ninsn;
 	l->bin = l->before + g->ninsn;
 	l->need = l->bin + g->nblock + 1;
 	form_find(m, g->insn, g->ninsn, l->form);
@@ -680,6 +681,13 @@ static void all_matter(struct module *m)
 	}
 }
 
+/* Nobody asks for them any more, and plans and copies want the room: live_facts finds them again if need be. */
+static void drop_sets(struct live *l)
+{
+	free(l->use);
+	l->use = l->def = NULL;
+}
+
 int live_module(struct module *m, int jobs)
 {
 	struct lm a = {.m = m};
@@ -718,6 +726,8 @@ int live_module(struct module *m, int jobs)
 	free(a.dirty);
 	free(a.bin);
 	unlink_flags(m);
+	for (uint32_t gi = 0; gi < m->ngroup; gi++)
+		drop_sets(L(&m->group[gi]));
 	if (m->mapflags & MAP_F_NONDET)
 		all_matter(m);
 	return 0;
@@ -727,9 +737,10 @@ void live_drop(struct an_group *g)
 {
 	struct live *l = g->live;
 
-	free(l->use);
+	drop_sets(l);
+	free(l->before);
 	free(l->form);
-	l->use = l->def = l->before = l->bin = l->need = NULL;
+	l->before = l->bin = l->need = NULL;
 	l->form = NULL;
 }
 
@@ -739,8 +750,7 @@ void live_free(struct an_group *g)
 
 	if (!l)
 		return;
-	free(l->use);
-	free(l->form);
+	live_drop(g);
 	free(l->emul);
 	free(l);
 	g->live = NULL;

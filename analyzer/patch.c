@@ -360,6 +360,14 @@ static void collect_group(struct pp *p, uint32_t gi)
 	}
 }
 
+/* of p no more than n bytes are needed */
+static void *fit(void *p, size_t n)
+{
+	void *q = realloc(p, n + 1);
+
+	return q ? q : p;
+}
+
 static void collect(struct pp *p)
 {
 	struct module *m = p->m;
@@ -383,6 +391,8 @@ static void collect(struct pp *p)
 			memset(((struct live *)m->group[gi].live)->emul, 0, m->group[gi].ninsn);
 		collect_group(p, gi);
 	}
+	p->ps->pt = fit(p->ps->pt, p->ps->npt * sizeof(*p->ps->pt));
+	p->site = fit(p->site, p->nsite * sizeof(*p->site));
 	sort_first(p->ps->pt, p->ps->npt, sizeof(*p->ps->pt));
 	sort_first(p->site, p->nsite, sizeof(*p->site));
 	for (uint32_t i = 0; i < p->ps->npt; i++)
