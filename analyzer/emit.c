@@ -478,6 +478,13 @@ static void em_init(struct em *e)
 	}
 }
 
+/* an array of which there may be nothing */
+static void put(void *to, const void *from, size_t n)
+{
+	if (n)
+		memcpy(to, from, n);
+}
+
 /* What waits for all other groups: one piece of memory, no larger than it needs to be */
 static struct emitted *take(struct em *e)
 {
@@ -525,10 +532,10 @@ static struct emitted *take(struct em *e)
 	for (uint32_t i = 0; e->nptw && i < e->p->nlog; i++)
 		if (e->p->log[i].what == LOG_PTW) /* without a label where nothing leads to the stub */
 			x->ptw[nptw++] = e->ptw[i] == AN_NONE ? AN_NONE : code_at(c, e->ptw[i]);
-	memcpy(x->fix, c->fix, c->nfix * sizeof(*c->fix));
-	memcpy(x->ref, c->ref, c->nref * sizeof(*c->ref));
-	memcpy(x->xlat, c->xl, c->nxl * sizeof(*c->xl));
-	memcpy(x->site, e->site, e->nsite * sizeof(*e->site));
+	put(x->fix, c->fix, c->nfix * sizeof(*c->fix));
+	put(x->ref, c->ref, c->nref * sizeof(*c->ref));
+	put(x->xlat, c->xl, c->nxl * sizeof(*c->xl));
+	put(x->site, e->site, e->nsite * sizeof(*e->site));
 	memcpy(x->text, c->b, c->n);
 	if (e->place.copy_off != AN_NONE)
 		x->place.copy_off = code_at(c, e->place.copy_off);

@@ -175,19 +175,17 @@ void code_ref(struct code *c, int cc, uint32_t group, uint32_t block)
 /* 65 [REX] op modrm sib disp32: an absolute address of 32 bits, segment gs */
 void code_gs(struct code *c, unsigned op, unsigned reg, uint32_t tcb, bool w)
 {
-	unsigned rex = (w ? 0x48 : 0) | (reg & 8 ? 0x44 : 0), n = 0;
+	unsigned rex = (w ? 0x48 : 0) | (reg & 8 ? 0x44 : 0), n = rex ? 2 : 1;
+	uint32_t head = op | (0x04u | (reg & 7) << 3) << 8 | 0x25u << 16;
 	uint8_t *p;
 
 	code_insn(c);
 	p = code_room(c);
-	p[n++] = 0x65;
-	if (rex)
-		p[n++] = rex;
-	p[n++] = op;
-	p[n++] = 0x04 | (reg & 7) << 3;
-	p[n++] = 0x25;
-	memcpy(p + n, &tcb, 4);
-	c->n += n + 4;
+	p[0] = 0x65;
+	p[1] = (uint8_t)rex;
+	memcpy(p + n, &head, 4);
+	memcpy(p + n + 3, &tcb, 4);
+	c->n += n + 7;
 }
 
 void code_lea_label(struct code *c, unsigned reg, uint32_t label)

@@ -119,6 +119,7 @@ struct scc {
 		seen; /* what an edge to a block finds: 0, it is new; its idx while it is on the stack; NOWAY */
 	uint32_t least[SHARED]; /* of what the edges of a shared table find */
 	uint32_t *found, nfound; /* blocks to be checked */
+	bool again; /* there may be cycles without them */
 	uint32_t sp, next;
 };
 #define NOWAY 0xffffffffu
@@ -146,7 +147,7 @@ static void off_stack(const struct flow *f, struct scc *t, uint32_t v)
 
 static void scc_close(struct em *e, const struct flow *f, struct scc *t, uint32_t v)
 {
-	uint32_t from = t->sp, best = v, deepest = 0;
+	uint32_t from = t->sp, best = v, deepest = 0, heads = 0;
 	bool need = false;
 
 	do
@@ -161,6 +162,7 @@ static void scc_close(struct em *e, const struct flow *f, struct scc *t, uint32_
 		const struct an_block *k = &e->g->block[w], *o = &e->g->block[best];
 
 		need |= e->bytes[w] || e->tells[w];
+		heads += (k->flags & AN_B_LOOPHEAD) != 0;
 		deepest = k->depth > deepest ? k->depth : deepest;
 		if (k->depth < o->depth ||
 		    (k->depth == o->depth && (k->flags & AN_B_LOOPHEAD) && !(o->flags & AN_B_LOOPHEAD)))
@@ -169,8 +171,11 @@ static void scc_close(struct em *e, const struct flow *f, struct scc *t, uint32_
 	t->sp = from;
 	if (e->m->mapflags & MAP_F_PT)
 		need |= deepest > e->g->block[best].depth;
-	if (need)
-		t->found[t->nfound++] = best; /* checked after this pass */
+	if (!need)
+		return;
+	t->found[t->nfound++] = best; /* checked after this pass */
+	/* each cycle has a loop head in it */
+	t->again |= heads > ((e->g->block[best].flags & AN_B_LOOPHEAD) != 0);
 }
 
 /* the first of the edges from `at` to `end` that leads to a new block; *low: the least of what the others find */
@@ -243,10 +248,11 @@ void cut_cycles(struct em *e, const struct flow *f)
 		memset(t.least, 0xff, sizeof(t.least)); /* NOWAY */
 		memcpy(t.it, f->start, nb * sizeof(*t.it));
 		t.next = t.sp = t.nfound = 0;
+		t.again = false;
 		for (uint32_t b = 0; b < nb; b++)
 			if (!t.seen[b] || e->chk_body[b])
 				scc_from(e, f, &t, b);
 		for (uint32_t i = 0; i < t.nfound; i++)
 			e->chk_body[t.found[i]] = 1;
-	} while (t.nfound);
+	} while (t.again);
 }

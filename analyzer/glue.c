@@ -72,7 +72,7 @@ static unsigned jumps(const struct an_group *g)
 	return f;
 }
 
-enum stub glue_stub(const struct module *m, const struct an_group *g, uint32_t block)
+enum stub glue_find_stub(const struct module *m, const struct an_group *g, uint32_t block)
 {
 	const struct an_block *b = &g->block[block];
 	enum stub s = STUB_NONE;

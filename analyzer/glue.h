@@ -36,7 +36,13 @@ enum jumpkind {
 	JUMP_LEAVES, /* SEM_JMPX, with SEM_JMPX_LINK where glue_link names a group */
 };
 
-enum stub glue_stub(const struct module *m, const struct an_group *g, uint32_t block);
+enum stub glue_find_stub(const struct module *m, const struct an_group *g, uint32_t block);
+static inline enum stub glue_stub(const struct module *m, const struct an_group *g, uint32_t block)
+{
+	const uint32_t inside = AN_B_LOOPHEAD | AN_B_REACHED; /* most are nothing else */
+
+	return g->block[block].flags & ~inside ? glue_find_stub(m, g, block) : STUB_NONE;
+}
 enum callkind glue_call(const struct module *m, const struct an_group *g, uint32_t insn);
 enum jumpkind glue_jump(const struct module *m, const struct an_group *g, uint32_t block);
 /* A call that may come back with any rsp and any registers, because it may run code that is not seen and that keeps to other

@@ -79,9 +79,8 @@ static bool stack_reload(const struct dec *d, unsigned *reg)
 #define RELOAD_SHIFT 24 /* use[]: register a stack reload writes, plus 1, in the top bits */
 
 /* inc, rotates and shifts by cl keep some flags or all: those pass through, they are not read */
-static uint32_t reads(const struct dec *d)
+static uint32_t reads(const struct dec *d, uint32_t use)
 {
-	uint32_t use = sem_gpr_read(&d->in, d->op) & ALL;
 	bool tested = d->in.cpu_flags && (d->in.cpu_flags->tested & 0x8d5);
 
 	if (!tested && d->in.meta.category != ZYDIS_CATEGORY_FLAGOP &&
@@ -108,9 +107,8 @@ void live_form(struct form *f, const struct dec *d, const struct an_insn *i)
 {
 	unsigned r;
 
-	f->use = reads(d);
-	f->def = sem_gpr_must_write(&d->in, d->op) & ALL;
-	f->may = sem_gpr_may_write(&d->in, d->op);
+	f->use = reads(d, sem_gpr_sets(&d->in, d->op, &f->def, &f->may) & ALL);
+	f->def &= ALL;
 	flow_sets(i, d, &f->use, &f->def);
 	if (stack_reload(d, &r) && (CALLER_SAVED >> r & 1))
 		f->use |= (r + 1) << RELOAD_SHIFT;

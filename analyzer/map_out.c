@@ -8,6 +8,9 @@
 #include <stdlib.h>
 #include <string.h>
 #include <xxhash.h>
+#if __has_include(<xxh_x86dispatch.h>) /* where the library chooses by what the processor can */
+#include <xxh_x86dispatch.h>
+#endif
 
 #define BUF (256u << 10)
 
@@ -113,7 +116,8 @@ void out_add(struct out *o, const void *p, size_t n)
 			return;
 		}
 	}
-	memcpy(o->buf + o->n, p, n);
+	if (n)
+		memcpy(o->buf + o->n, p, n);
 	o->n += n;
 }
 

@@ -157,9 +157,10 @@ static uint32_t read_operand(opnd o)
 	return 0;
 }
 
-uint32_t sem_gpr_read(const ZydisDecodedInstruction *in, const ZydisDecodedOperand *ops)
+uint32_t sem_gpr_sets(const ZydisDecodedInstruction *in, const ZydisDecodedOperand *ops, uint32_t *must,
+		      uint32_t *may)
 {
-	uint32_t s = 0, may = sem_gpr_may_write(in, ops);
+	uint32_t s = 0;
 	const ZydisAccessedFlags *f = in->cpu_flags;
 
 	if (!zero_idiom(in, ops))
@@ -174,5 +175,14 @@ uint32_t sem_gpr_read(const ZydisDecodedInstruction *in, const ZydisDecodedOpera
 	if (in->mnemonic == ZYDIS_MNEMONIC_XLAT)
 		s |= 1u << SEM_RAX | 1u << SEM_RBX;
 	/* what is written only in part, or perhaps not at all, passes through */
-	return s | (may & ~sem_gpr_must_write(in, ops));
+	*may = sem_gpr_may_write(in, ops);
+	*must = sem_gpr_must_write(in, ops);
+	return s | (*may & ~*must);
+}
+
+uint32_t sem_gpr_read(const ZydisDecodedInstruction *in, const ZydisDecodedOperand *ops)
+{
+	uint32_t must, may;
+
+	return sem_gpr_sets(in, ops, &must, &may);
 }

@@ -79,6 +79,9 @@ int sem_lift(const ZydisDecodedInstruction *in, const ZydisDecodedOperand *ops, 
 uint32_t sem_gpr_read(const ZydisDecodedInstruction *in, const ZydisDecodedOperand *ops);
 uint32_t sem_gpr_may_write(const ZydisDecodedInstruction *in, const ZydisDecodedOperand *ops);
 uint32_t sem_gpr_must_write(const ZydisDecodedInstruction *in, const ZydisDecodedOperand *ops);
+/* all three: returns what may be read */
+uint32_t sem_gpr_sets(const ZydisDecodedInstruction *in, const ZydisDecodedOperand *ops, uint32_t *must,
+		      uint32_t *may);
 
 int gpr_of(ZydisRegister r); /* number of the general register that contains r, -1 if none does */
 

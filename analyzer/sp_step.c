@@ -224,7 +224,7 @@ static struct av do_lea(struct sp *sp, uint32_t k)
 	if (op->a == SEM_NONE && op->w == 0)
 		return offset(b, op->imm);
 	if (b.k == AV_IMM)
-		return offset(a, op->imm + ((int64_t)b.c << op->w));
+		return offset(a, op->imm + (int64_t)((uint64_t)b.c << op->w));
 	if (a.k == AV_IMM && op->w == 0)
 		return offset(b, op->imm + a.c);
 	if (av_stack(a) || av_stack(b)) {
