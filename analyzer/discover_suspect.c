@@ -197,13 +197,25 @@ static bool hidden_table(const struct disc *d, const struct ijmp *j)
 	return p[0] == 0xff && p[1] >> 6 != 3 && (p[1] & 7) == 4 && ((p[2] & 0x38) != 0x20 || (rex & 2));
 }
 
-/* groups that such a jump makes opaque */
-static void refuse(struct disc *d, uint32_t jump, const uint8_t *mark)
+/* Groups that such a jump makes opaque: any, or one that was found among those bytes. */
+static void refuse(struct disc *d, bool missed)
 {
-	uint32_t i = disc_piece(d, d->ijmp.v[jump].vaddr);
+	uint8_t *suspect = calloc(d->piece.n + 1ull, 1); /* by root: of the pieces as they are now */
 
-	if (mark[disc_root(d, i)] && hidden_table(d, &d->ijmp.v[jump]))
-		d->piece.v[i].reason = MAP_R_INDIRECT;
+	if (!suspect) {
+		d->nomem = true;
+		return;
+	}
+	for (uint32_t i = 0; i < d->piece.n; i++)
+		suspect[disc_root(d, i)] |= d->piece.v[i].suspect;
+	for (uint32_t i = 0; i < d->ijmp.n; i++) {
+		const struct ijmp *j = &d->ijmp.v[i];
+		uint32_t p = disc_piece(d, j->vaddr);
+
+		if ((!missed || j->missed) && suspect[disc_root(d, p)] && hidden_table(d, j))
+			d->piece.v[p].reason = MAP_R_INDIRECT;
+	}
+	free(suspect);
 }
 
 /* The jumps among those bytes, too, may go to any run: those found before they were. */
@@ -229,21 +241,17 @@ void disc_suspects(struct disc *d)
 {
 	uint8_t *mark = calloc(d->piece.n + 1ull, 1), *tables = calloc(d->piece.n + 1ull, 1);
 
-	if (!mark || !tables) {
-		free(mark);
-		free(tables);
+	if (mark && tables) {
+		mark_tables(d, tables);
+		find_suspects(d, mark, tables);
+	} else {
 		d->nomem = true;
-		return;
 	}
-	mark_tables(d, tables);
-	find_suspects(d, mark, tables);
+	free(mark);
 	free(tables);
-	for (uint32_t i = 0; i < d->ijmp.n; i++)
-		refuse(d, i, mark);
-	memset(mark, 0, d->piece.n);
-	for (uint32_t i = 0; i < d->ijmp.n; i++)
-		if (open_jump(d, &d->ijmp.v[i]))
-			mark[disc_root(d, disc_piece(d, d->ijmp.v[i].vaddr))] = 1;
+	if (d->nomem)
+		return;
+	refuse(d, false);
 	/* what follows the last instruction that a run's start reaches is unreached still */
 	while (add_runs(d) && !d->nomem) {
 		uint32_t known = d->ijmp.n;
@@ -252,11 +260,8 @@ void disc_suspects(struct disc *d)
 		for (uint32_t i = known; i < d->ijmp.n; i++)
 			d->ijmp.v[i].missed = open_jump(d, &d->ijmp.v[i]) ? d->run.n : 0;
 		disc_sort(d);
-		disc_join(d);
+		disc_join(d); /* cuts gaps at entries: pieces have other numbers then */
 	}
-	for (uint32_t i = 0; i < d->ijmp.n; i++)
-		if (d->ijmp.v[i].missed)
-			refuse(d, i, mark);
+	refuse(d, true);
 	add_missed(d);
-	free(mark);
 }

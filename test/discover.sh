@@ -55,6 +55,11 @@ s=$(so bad)
 ok unreached-junk has "$(explain "$s" f)" '^group.* suspect'
 ok reached-junk has "$(explain "$s" g)" 'undecodable'
 
+# --- what nothing reaches jumps through a table that nothing shows, and calls into the middle of a gap
+{ echo '.text; nop; .p2align 4'; fn a; echo ret; end a; echo 'nop; ret; 1: xor %eax,%eax; ret'
+  fn f; echo 'jmp *%rdi; call 1b; jmp *(%rsi,%rax,8)'; end f; echo '.skip 16,0xcc'; } >"$tmp/gapcut.S"
+ok unreached-hidden-table has "$(explain "$(so gapcut)" f)" '^opaque'
+
 # --- bounded table, relative; bounded table, absolute with relocations; no bound
 { echo .text
   fn f; echo 'cmp $2,%edi; ja 9f; lea t(%rip),%rdx; mov %edi,%edi; movslq (%rdx,%rdi,4),%rax; add %rdx,%rax
