@@ -7,6 +7,8 @@
  *   movslq (%b,%i,4),%r                  table of offsets from L, which is mostly the table
  *   add %l,%r ; jmp *%r
  *   lea L(%rip),%r ; jmp *%r             one target
+ *   lea L(%rip),%b ; lea (%b,%i,8),%r    no table: code in places of the same size (libffi)
+ *   jmp *%r
  *   mov off(%vptr),%r ; jmp *%r          no table: a tail call, leaves
  *
  * Registers are followed backward to constants (table_value.c), the index to a bound
@@ -22,6 +24,7 @@
  * those have been (a Haskell module is one group with thousands of jumps through its stack, none of them a table's). A search
  * that is given up says that it does not know. Perl's interpreter takes 1.2 million for its 15 jumps. */
 enum { BUDGET = 600000, BUDGET_ALL = 2000000, BUDGET_LEAST = 300 };
+enum { PLACES_MAX = 255 };
 enum { PAIRS_MAX = 100000 }; /* of a jump and a label that it may go to, in a group */
 
 static void eval_target(struct tctx *t, int reg, uint32_t before, struct result *r, int depth);
@@ -115,6 +118,28 @@ static void eval_label(struct tctx *t, uint64_t v, struct result *r)
 	}
 }
 
+/* Code in places of the same size, one after the other, from a label on. False: not provably so */
+static bool eval_places(struct tctx *t, const ZydisDecodedOperandMem *m, uint32_t i, struct result *r)
+{
+	struct consts base;
+	uint64_t max;
+
+	tv_consts(t, tv_gpr(m->base), i, &base, 4);
+	if (base.open || base.n != 1)
+		return false;
+	max = tb_max(t, tv_gpr(m->index), 8, i);
+	if (max > PLACES_MAX)
+		return false;
+	base.v[0] += m->disp.value;
+	for (uint64_t k = 0; k <= max; k++)
+		if (tr_classify(t, base.v[0] + k * m->scale) != T_OWN)
+			return false;
+	for (uint64_t k = 0; k <= max; k++)
+		tr_add(r, t->d, (uint32_t)(base.v[0] + k * m->scale));
+	r->found = true;
+	return true;
+}
+
 static void eval_mem(struct tctx *t, const struct dins *x, const ZydisDecodedOperand *op, uint32_t i,
 		     struct result *r, int depth)
 {
@@ -168,7 +193,8 @@ static void eval_def(struct tctx *t, uint32_t i, struct result *r, int depth)
 		else if (b->mem.base != ZYDIS_REGISTER_NONE && b->mem.index != ZYDIS_REGISTER_NONE &&
 			 b->mem.scale == 1 && !b->mem.disp.value)
 			eval_sum(t, tv_gpr(b->mem.base), tv_gpr(b->mem.index), i, r);
-		else {
+		else if (tv_gpr(b->mem.base) < 0 || tv_gpr(b->mem.index) < 0 ||
+			 !eval_places(t, &b->mem, i, r)) {
 			if (tv_gpr(b->mem.base) >= 0) {
 				tv_consts(t, tv_gpr(b->mem.base), i, &c, 4);
 				for (uint32_t k = 0; k < c.n; k++)

@@ -184,7 +184,7 @@ static uint64_t bound_by(struct query *q, const struct loc *l, const struct dins
 	return n;
 }
 
-/* If l before instruction i is defined by a plain copy at i - 1 … follow it. False: redefined otherwise. */
+/* If l before instruction i is defined by a copy at i - 1 … follow it. False: redefined otherwise. */
 static bool through(struct query *q, struct loc *l, uint32_t i)
 {
 	struct dins x;
@@ -195,7 +195,8 @@ static bool through(struct query *q, struct loc *l, uint32_t i)
 	if (!(tv_writes(q->t, i) >> l->reg & 1))
 		return true;
 	if (q->t->g->insn[i].flow != FLOW_NEXT || !tv_decode(q->t, i, &x) ||
-	    x.in.mnemonic != ZYDIS_MNEMONIC_MOV || x.op[0].size < 32 || !to_loc(&x.op[1], &src))
+	    (x.in.mnemonic != ZYDIS_MNEMONIC_MOV && x.in.mnemonic != ZYDIS_MNEMONIC_MOVZX) ||
+	    x.op[0].size < 32 || !to_loc(&x.op[1], &src))
 		return false;
 	*l = src;
 	return true;
