@@ -35,6 +35,7 @@ inputs-bench: $(B)/inputs/bench/stamp
 bench: all workloads inputs-bench inputs-small $(B)/test/ptsim
 	workloads/bench --build $(B) $(BENCH)
 	workloads/pt-speed $(B) | tee $(B)/bench/pt-speed.txt
+	workloads/analyze-speed $(B) | tee $(B)/bench/analyze-speed.md
 
 bench-quick: all workloads inputs-small
 	workloads/bench --build $(B) --quick $(BENCH)
