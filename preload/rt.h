@@ -233,6 +233,13 @@ uint64_t rt_limit_file(void);
 int rt_dir_open(void);
 int rt_dir_next(void); /* a directory for one more image of this process */
 bool rt_dir_is_run(const char *dir);
+/* rt_stat.c: fields of /proc/PID/stat, or of /proc/PID/task/TID/stat */
+struct rt_stat {
+	uint32_t pid, ppid, threads;
+	char state; /* 'R' runs or wants to, 'Z' has ended, ... */
+	uint64_t start; /* time of its start, clock ticks since boot */
+};
+bool rt_stat(const char *path, struct rt_stat *st); /* false: it is not there */
 /* rt_live.c: the registry of live traced processes */
 struct rt_dirent { /* getdents64(2) */
 	uint64_t ino, off;

@@ -73,25 +73,17 @@ static uint64_t cpu_ns(uint32_t tid)
 		       : (uint64_t)ts.tv_sec * 1000000000 + (uint64_t)ts.tv_nsec;
 }
 
-/* It is on a processor, or waits for one: the state is behind the name, in parentheses (proc(5)) */
+/* It is on a processor, or waits for one */
 static bool runnable(uint32_t tid)
 {
-	char buf[128];
+	char buf[64];
 	struct rt_str s = rt_str(buf, sizeof(buf));
-	long fd, n, i;
+	struct rt_stat st;
 
 	rt_put(&s, "/proc/self/task/");
 	rt_putu(&s, tid);
 	rt_put(&s, "/stat");
-	fd = rt_open(buf, O_RDONLY, 0);
-	if (rt_err(fd))
-		return false;
-	n = rt_read((int)fd, buf, sizeof(buf) - 1);
-	rt_close((int)fd);
-	buf[n > 0 ? n : 0] = 0;
-	for (i = n - 1; i > 0 && buf[i] != ')'; i--)
-		;
-	return i > 0 && buf[i + 1] == ' ' && buf[i + 2] == 'R';
+	return rt_stat(buf, &st) && st.state == 'R';
 }
 
 static bool will_say(struct rt_tcb *o)

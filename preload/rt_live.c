@@ -15,12 +15,9 @@
  * pid namespace that has no /proc of its own it is not getpid(), which there is somebody else's. */
 static bool stat_of(uint32_t *pid, uint32_t *ppid, uint64_t *start)
 {
-	char buf[1024];
+	char buf[64];
 	struct rt_str s = rt_str(buf, sizeof(buf));
-	long fd, n, i;
-	int field = 2;
-	uint64_t v = 0;
-	bool zombie = false;
+	struct rt_stat st;
 
 	rt_put(&s, "/proc/");
 	if (*pid)
@@ -28,37 +25,12 @@ static bool stat_of(uint32_t *pid, uint32_t *ppid, uint64_t *start)
 	else
 		rt_put(&s, "self");
 	rt_put(&s, "/stat");
-	fd = rt_open(buf, O_RDONLY, 0);
-	if (rt_err(fd))
+	if (!rt_stat(buf, &st) || (st.state == 'Z' && st.threads <= 1)) /* not only its first thread has ended */
 		return false;
-	n = rt_read((int)fd, buf, sizeof(buf) - 1);
-	rt_close((int)fd);
-	if (n <= 0)
-		return false;
-	*pid = 0;
-	for (i = 0; i < n && buf[i] != ' '; i++)
-		*pid = *pid * 10 + (buf[i] - '0');
-	for (i = n; i > 0 && buf[i - 1] != ')'; i--)
-		; /* the command name may hold anything, a parenthesis too */
-	for (; i < n && field <= 22; i++) {
-		if (buf[i] == ' ') {
-			if (field == 3)
-				zombie = buf[i - 1] == 'Z';
-			if (field == 4)
-				*ppid = (uint32_t)v;
-			if (field == 20 && zombie && v <= 1)
-				return false; /* not only its first thread has ended */
-			if (field == 22) {
-				*start = v;
-				return true;
-			}
-			field++;
-			v = 0;
-		} else {
-			v = v * 10 + (buf[i] - '0');
-		}
-	}
-	return false;
+	*pid = st.pid;
+	*ppid = st.ppid;
+	*start = st.start;
+	return true;
 }
 
 static bool live_name(char *buf, uint32_t pid, uint32_t *ppid) /* of pid, 0 ourselves */
