@@ -47,7 +47,8 @@ uint32_t dec_gprs(const struct dec *d);
 
 /* live.c's per-group data, in an_group.live. */
 struct live {
-	uint32_t *use, *def; /* per instruction, until live_module is done; def: must be overwritten entirely */
+	uint32_t *use,
+		*def; /* per instruction, until live_module is done; def: must be overwritten entirely */
 	uint32_t *before; /* live before each instruction */
 	uint32_t *bin; /* live at each block's start */
 	uint32_t *need; /* the same, of what is read before it is written: live.c, 3 */

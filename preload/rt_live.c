@@ -25,7 +25,9 @@ static bool stat_of(uint32_t *pid, uint32_t *ppid, uint64_t *start)
 	else
 		rt_put(&s, "self");
 	rt_put(&s, "/stat");
-	if (!rt_stat(buf, &st) || (st.state == 'Z' && st.threads <= 1)) /* not only its first thread has ended */
+	if (!rt_stat(buf, &st))
+		return false;
+	if (st.state == 'Z' && st.threads <= 1) /* not only its first thread has ended */
 		return false;
 	*pid = st.pid;
 	*ppid = st.ppid;
