@@ -41,9 +41,12 @@ static void decide(struct cut *c)
 
 	decide_none(gr);
 	for (const struct flow_arc *a = c->f.arc; a < c->f.arc + c->f.narc; a++) {
-		bool cut = c->side[a->from] && !c->side[a->to];
 		struct cut_tag t = a->tag;
+		bool cut;
 
+		if (t.kind == TAG_NONE)
+			continue;
+		cut = c->side[a->from] && !c->side[a->to];
 		if (t.kind == TAG_MASK && !cut)
 			gr->note[t.what].flags |= GN_MASK;
 		if (!cut)

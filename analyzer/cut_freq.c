@@ -20,42 +20,43 @@
 #define MOST 1e6 /* runs an activation: keeps capacities far from CUT_INF */
 #define LEAST 2 /* of CUT_ONCE: nothing is free */
 
-static uint32_t nsucc(const struct freq *f, uint32_t b)
+/* where a block leads, *n ways: AN_NONE among them */
+static inline const uint32_t *succ(const struct freq *f, uint32_t b, uint32_t *n)
 {
 	const struct an_block *ab = &f->gr->g->block[b];
 
-	return ab->table != AN_NONE ? f->gr->g->table[ab->table].ntarget : 2;
+	*n = ab->table != AN_NONE ? f->gr->g->table[ab->table].ntarget : 2;
+	return ab->table != AN_NONE ? f->gr->g->table[ab->table].target : ab->succ;
 }
 
-static uint32_t succ(const struct freq *f, uint32_t b, uint32_t k)
+static struct freq_way enter(struct freq *f, uint32_t b)
 {
-	const struct an_block *ab = &f->gr->g->block[b];
+	struct freq_way w = {.b = b};
 
-	return ab->table != AN_NONE ? f->gr->g->table[ab->table].target[k] : ab->succ[k];
+	f->seen[b] = 1;
+	w.to = succ(f, b, &w.n);
+	return w;
 }
 
 static void search(struct freq *f, uint32_t root)
 {
-	uint32_t d = 0;
+	struct freq_way *w = f->stack;
 
-	f->seen[root] = 1;
-	f->stack[d].b = root;
-	f->stack[d++].k = 0;
-	while (d) {
-		uint32_t b = f->stack[d - 1].b, to;
+	*w = enter(f, root);
+	for (;;) {
+		if (w->n) {
+			uint32_t to = *w->to++;
 
-		if (f->stack[d - 1].k == nsucc(f, b)) {
-			f->rank[b] = f->n;
-			f->order[f->n++] = b;
-			d--;
+			w->n--;
+			if (to != AN_NONE && !f->seen[to])
+				*++w = enter(f, to);
 			continue;
 		}
-		to = succ(f, b, f->stack[d - 1].k++);
-		if (to == AN_NONE || f->seen[to])
-			continue;
-		f->seen[to] = 1;
-		f->stack[d].b = to;
-		f->stack[d++].k = 0;
+		f->rank[w->b] = f->n;
+		f->order[f->n++] = w->b;
+		if (w == f->stack)
+			return;
+		w--;
 	}
 }
 
@@ -63,13 +64,12 @@ static void search(struct freq *f, uint32_t root)
 static bool is_dead(const struct freq *f, uint32_t b)
 {
 	uint8_t flow = gr_flow(f->gr, b);
-	uint32_t live = 0, n = 0;
+	uint32_t live = 0, n = 0, nway;
+	const uint32_t *to = succ(f, b, &nway);
 
-	for (uint32_t k = 0; k < nsucc(f, b); k++) {
-		uint32_t to = succ(f, b, k);
-
-		n += to != AN_NONE;
-		live += to != AN_NONE && !f->dead[to];
+	for (uint32_t k = 0; k < nway; k++) {
+		n += to[k] != AN_NONE;
+		live += to[k] != AN_NONE && !f->dead[to[k]];
 	}
 	if (flow == FLOW_HALT || gr_dead_call(f->gr, f->gr->g->block[b].first + f->gr->g->block[b].n - 1) ||
 	    ((flow == FLOW_CALL || flow == FLOW_ICALL) && !n))
@@ -95,9 +95,11 @@ static void order(struct freq *f)
 	for (uint32_t i_ = (f)->n; i_-- > 0;) {                                                              \
 		uint32_t from = (f)->order[i_];                                                              \
 		bool jcc_ = gr_flow((f)->gr, from) == FLOW_JCC;                                              \
+		uint32_t n_;                                                                                 \
+		const uint32_t *to_ = succ(f, from, &n_);                                                    \
                                                                                                              \
-		for (uint32_t k_ = 0, n_ = nsucc(f, from); k_ < n_; k_++) {                                  \
-			uint32_t to = succ(f, from, k_);                                                     \
+		for (uint32_t k_ = 0; k_ < n_; k_++) {                                                       \
+			uint32_t to = to_[k_];                                                               \
 			double p = !jcc_ ? 1 : k_ ? 1 - (f)->taken[from] : (f)->taken[from];                 \
                                                                                                              \
 			if (to != AN_NONE) {                                                                 \
@@ -147,7 +149,9 @@ static bool edge_room(struct freq *f)
 		struct freq_node *x = &f->node[b];
 		bool outside = is_entry(f, b) || !x->end;
 
-		x->ways = f->gr->g->block[b].table != AN_NONE ? nsucc(f, b) : 1;
+		x->ways = f->gr->g->block[b].table != AN_NONE
+				  ? f->gr->g->table[f->gr->g->block[b].table].ntarget
+				  : 1;
 		x->count = 1;
 		x->first = n;
 		x->end = n += x->end + outside;

@@ -13,8 +13,9 @@ struct freq {
 	uint32_t *rank; /* position in it: control goes down, except where it goes back */
 	uint32_t *seen, *fill; /* for one pass, per block */
 	uint8_t *dead; /* leads only to where control ends */
-	struct {
-		uint32_t b, k;
+	struct freq_way {
+		const uint32_t *to; /* n ways on from block b that have not been taken */
+		uint32_t n, b;
 	} * stack;
 	double *taken; /* per block that ends in a branch: how likely it is taken */
 	struct freq_node {

@@ -18,6 +18,7 @@
  * side that flow_run finds.
  */
 #include "cut_net.h"
+#include "graph_range.h"
 
 #define NOWHERE 0xffffffffu /* of a way: nobody has asked for it; */
 #define NO_USE 0xfffffffeu /* nothing uses the value */
@@ -283,33 +284,34 @@ static void record(struct net *n, uint32_t i, uint32_t k)
 		join(n, var[j], w);
 }
 
+static inline void step(struct net *n, uint32_t i, uint32_t k)
+{
+	switch (n->gr->note[k].kind) {
+	case GK_STORE:
+		store(n, k);
+		break;
+	case GK_REC:
+		record(n, i, k);
+		break;
+	case GK_GROUP:
+		records(n, k);
+		break;
+	default:
+		value(n, i, k);
+		break;
+	}
+}
+
 static void ops(struct net *n)
 {
 	const struct gr *gr = n->gr;
 	const struct an_block *b = &gr->g->block[n->bi];
 	const uint8_t *nw = n->c->wants->nw;
-	uint32_t first = gr->in[b->first].op, i = b->first + b->n;
 
-	for (uint32_t k = gr->in[i].op; k-- > first;) {
-		if (!nw[k])
-			continue;
-		while (k < gr->in[i].op)
-			i--;
-		switch (gr->note[k].kind) {
-		case GK_STORE:
-			store(n, k);
-			break;
-		case GK_REC:
-			record(n, i, k);
-			break;
-		case GK_GROUP:
-			records(n, k);
-			break;
-		default:
-			value(n, i, k);
-			break;
-		}
-	}
+	for (uint32_t i = b->first + b->n; i-- > b->first;)
+		for (uint32_t k = gr->in [i + 1].op, first = gr->in[i].op; k-- > first;)
+			if (nw[k])
+				step(n, i, k);
 }
 
 /* ---- blocks ---- */
@@ -398,7 +400,7 @@ static void at_end(struct net *n)
 		join_block(n, b->succ[1], c->wants->clob[n->bi]);
 	if (b->succ[0] != AN_NONE && b->succ[0] != b->succ[1])
 		join_block(n, b->succ[0], 0);
-	for (uint32_t r = cut_callee(gr, n->bi); r; r &= r - 1)
+	for (uint32_t r = c->wants->callee[n->bi]; r; r &= r - 1)
 		join(n, (unsigned)__builtin_ctz(r), sink);
 }
 
@@ -436,6 +438,8 @@ static int64_t reg_at_start(struct net *n, unsigned reg, struct way *w, struct c
 	unsigned width = gr_inwidth(n->gr, n->bi, reg, wanted, &sx);
 
 	narrow(w, late(width * n->freq), (struct cut_tag){n->bi, TAG_START, (uint8_t)reg});
+	if (!n->c->b[n->bi].from && !(n->c->b[n->bi].ret >> reg & 1))
+		return 0;
 	return from_outside(n, reg, width, e);
 }
 

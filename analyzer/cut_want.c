@@ -42,14 +42,12 @@ static void at_end(const struct gr *gr, uint32_t bi, struct gr_set *n)
 {
 	const struct wants *w = gr->wants;
 	const struct an_block *b = &gr->g->block[bi];
-	uint32_t regs = w->callee[bi];
 	uint8_t flow = gr_flow(gr, bi);
 
 	memset(n, 0, sizeof(*n));
 	if (b->succ[1] != AN_NONE && w->clob[bi] != 0xffff) {
 		*n = w->start[b->succ[1]];
-		for (uint32_t r = w->clob[bi]; r; r &= r - 1)
-			gr_del_gpr(n, (unsigned)__builtin_ctz(r));
+		gr_del_gprs(n, w->clob[bi]);
 	}
 	if (b->succ[0] != AN_NONE)
 		gr_or(n, &w->start[b->succ[0]]);
@@ -60,8 +58,7 @@ static void at_end(const struct gr *gr, uint32_t bi, struct gr_set *n)
 	}
 	if (flow == FLOW_JCC && gr->b[bi].ctl_can)
 		gr_add(n, SEM_T0);
-	for (; regs; regs &= regs - 1)
-		gr_add_gpr(n, (unsigned)__builtin_ctz(regs), 8);
+	gr_add_gprs(n, w->callee[bi]);
 }
 
 /* a variable that is no general register */

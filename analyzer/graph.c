@@ -144,7 +144,12 @@ static struct gr *open_once(const struct module *m, const struct an_group *g, ui
 	gr->mapflags = mapflags;
 	gr->in = scratch_zero((g->ninsn + 1) * sizeof(*gr->in));
 	gr->b = scratch((g->nblock + 1) * sizeof(*gr->b));
-	if (!gr->in || !gr->b || !find_classes(gr) || !gr_order(gr) || lift_all(gr, bad) < 0)
+	gr->flow = scratch(g->nblock + 1);
+	if (!gr->in || !gr->b || !gr->flow)
+		goto fail;
+	for (uint32_t i = 0; i < g->nblock; i++)
+		gr->flow[i] = g->insn[g->block[i].first + g->block[i].n - 1].flow;
+	if (!find_classes(gr) || !gr_order(gr) || lift_all(gr, bad) < 0)
 		goto fail;
 	for (uint32_t i = 0; i < g->nblock; i++) {
 		uint8_t flow = gr_flow(gr, i);

@@ -8,7 +8,7 @@
  * computed instead of logged: a second gr_need then keeps the ops it takes, and adds no log. This
  * finds counted loops; what is worth logging more elsewhere to save branches is the cut's question.
  */
-#include "plan.h"
+#include "graph_range.h"
 
 static bool have(const struct gr_set *s, struct sem_use u)
 {
@@ -107,9 +107,7 @@ static bool leave(struct gr *gr, uint32_t bi, struct gr_set *s)
 	if (flow == FLOW_CALL || flow == FLOW_ICALL) {
 		uint32_t clob = gr_ret_clobber(gr, bi);
 
-		for (int r = 0; r < SEM_NGPR; r++)
-			if (clob >> r & 1)
-				gr_del_gpr(s, r);
+		gr_del_gprs(s, clob & GR_GPRS);
 		gr_del(s, SEM_FC);
 		gr_del(s, SEM_FR);
 		if (b->succ[1] != AN_NONE)

@@ -155,17 +155,25 @@ static struct deref at_end(const struct gr *gr, uint32_t bi)
 	return (struct deref){0, 0};
 }
 
+#define NOT_VISITED 0xffff0000u /* wide are some of those that are */
+
 /* gr_deref - fills deref of blocks (at the start) and instructions (after) */
 void gr_deref(struct gr *gr)
 {
 	const struct an_group *g = gr->g;
 
-	for (uint32_t i = 0; i < g->nblock; i++)
+	for (uint32_t i = 0; i < g->nblock; i++) {
+		gr->b[i].derefend = NOT_VISITED;
 		gr_wait_turn(gr, i);
+	}
 	for (uint32_t bi = g->nblock; (bi = gr_turn_down(gr, bi)) != AN_NONE;) {
 		const struct an_block *b = &g->block[bi];
 		struct deref d = at_end(gr, bi);
+		uint32_t end = (uint32_t)(d.is | d.wide << 16);
 
+		if (gr->b[bi].derefend == end)
+			continue; /* and so it is before the block */
+		gr->b[bi].derefend = end;
 		for (uint32_t i = b->first + b->n; i-- > b->first;) {
 			gr->in[i].deref = (uint16_t)d.is;
 			back(gr, i, &d);

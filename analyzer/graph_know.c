@@ -31,12 +31,11 @@ void gr_forget_slots(const struct gr *gr, uint32_t k, struct gr_set *s)
 
 /* While a block is run the bits of the general registers say which of them may still be named in the instruction at
  * hand; between blocks all are set. */
-#define GPRS ((1ull << SEM_NGPR) - 1)
 
 static void base_state(struct gr_set *s)
 {
 	memset(s, 0, sizeof(*s));
-	s->w[0] = GPRS;
+	s->w[0] = GR_GPRS;
 	gr_add(s, SEM_DF); /* psABI 3.2.1: clear at entry and return */
 	gr_add(s, SEM_FSBASE);
 	gr_add(s, SEM_GSBASE);
@@ -88,7 +87,8 @@ static void step(struct gr *gr, uint32_t k, struct gr_set *s)
 		store(gr, k, s);
 		return;
 	case GK_REC:
-		gr_forget_slots(gr, k, s);
+		if (gr->nslot)
+			gr_forget_slots(gr, k, s);
 		n->flags &= (uint16_t)~GN_EA;
 		if (!(knows(s, op->a) && knows(s, op->b)))
 			n->flags |= GN_EA;
@@ -132,12 +132,12 @@ static void run_block(struct gr *gr, uint32_t bi, struct gr_set *s)
 	uint8_t flow = gr_flow(gr, bi);
 
 	for (uint32_t i = b->first, k = gr->in[i].op; i < b->first + b->n; i++) {
-		s->w[0] |= GPRS;
+		s->w[0] |= GR_GPRS;
 		for (uint32_t end = gr->in [i + 1].op; k < end; k++)
 			step(gr, k, s);
 	}
 	gr->b[bi].ctl_can = gr_has(s, SEM_T0);
-	s->w[0] = (s->w[0] & ~TEMPS) | GPRS;
+	s->w[0] = (s->w[0] & ~TEMPS) | GR_GPRS;
 	if (flow == FLOW_CALL || flow == FLOW_ICALL)
 		through_call(gr, bi, s);
 }

@@ -32,11 +32,9 @@ static void always(const struct gr *gr, struct gr_set *n)
 static void callee_needs(const struct gr *gr, uint32_t insn, struct gr_set *n)
 {
 	const struct an_callee *c = glue_callee(gr->g, insn);
-	uint32_t need = c ? gr->m->group[c->group].sum->needs : 0;
 
-	for (int r = 0; r < SEM_NGPR; r++)
-		if (need >> r & 1)
-			gr_add_gpr(n, r, 8);
+	if (c)
+		gr_add_gprs(n, gr->m->group[c->group].sum->needs & GR_GPRS);
 }
 
 /* needs after a call or system call, at its return site's block, that hold from before it */
@@ -49,9 +47,7 @@ static void from_return(const struct gr *gr, uint32_t bi, struct gr_set *n)
 		return;
 	s = gr->b[to].need;
 	clob = gr_flow(gr, bi) == FLOW_SYSCALL ? 1u << SEM_RAX | 1u << SEM_RCX : gr_ret_clobber(gr, bi);
-	for (int r = 0; r < SEM_NGPR; r++)
-		if (clob >> r & 1)
-			gr_del_gpr(&s, r);
+	gr_del_gprs(&s, clob & GR_GPRS);
 	gr_or(n, &s);
 }
 
@@ -70,9 +66,7 @@ static void switch_needs(const struct gr *gr, struct gr_set *n)
 	for (uint32_t i = 0; i < gr->g->nblock; i++)
 		if (gr->g->block[i].flags & AN_B_ANYTARGET)
 			gr_or(n, &gr->b[i].need);
-	for (int r = 0; r < SEM_NGPR; r++)
-		if (GR_CALLEE_SAVED >> r & 1)
-			gr_add_gpr(n, r, 8);
+	gr_add_gprs(n, GR_CALLEE_SAVED);
 }
 
 /* needs at the end of a block, after its last instruction's data effects */
@@ -201,34 +195,35 @@ static void back_records(const struct gr *gr, uint32_t k, struct gr_set *n)
 	}
 }
 
+static inline void back_op(struct gr *gr, uint32_t i, uint32_t k, struct gr_set *n)
+{
+	const struct sem_op *op = &gr->op[k];
+	uint8_t kind = gr->note[k].kind;
+
+	if (gr->note[k].flags & (GN_EMIT | GN_LOG))
+		gr->note[k].flags &= (uint16_t) ~(GN_EMIT | GN_LOG);
+	if (kind >= GK_VALUES) {
+		if (gr_has(n, op->dst))
+			back_value(gr, i, k, n, op->dst < SEM_NGPR ? gr_gpr(n, op->dst) : 8);
+	} else if (kind == GK_STORE) {
+		back_store(gr, k, n);
+	} else if (kind == GK_GROUP) {
+		back_records(gr, k, n);
+	} else if (kind == GK_REC && !address_logged(gr, i, k)) {
+		use(n, op->a, 8);
+		use(n, op->b, 8);
+	}
+}
+
 /* needs from the block's end to its start. What is emitted and logged is marked on the way: the last visit's
  * marks stand, as the needs at the end only grow. */
 static void back_block(struct gr *gr, uint32_t bi, struct gr_set *n)
 {
 	const struct an_block *b = &gr->g->block[bi];
-	uint32_t first = gr->in[b->first].op, i = b->first + b->n;
 
-	for (uint32_t k = gr->in[i].op; k-- > first;) {
-		const struct sem_op *op = &gr->op[k];
-		uint8_t kind = gr->note[k].kind;
-
-		if (gr->note[k].flags & (GN_EMIT | GN_LOG))
-			gr->note[k].flags &= (uint16_t) ~(GN_EMIT | GN_LOG);
-		if (kind == GK_NONE || (kind >= GK_VALUES && !gr_has(n, op->dst)))
-			continue;
-		while (k < gr->in[i].op)
-			i--;
-		if (kind >= GK_VALUES) {
-			back_value(gr, i, k, n, op->dst < SEM_NGPR ? gr_gpr(n, op->dst) : 8);
-		} else if (kind == GK_STORE) {
-			back_store(gr, k, n);
-		} else if (kind == GK_GROUP) {
-			back_records(gr, k, n);
-		} else if (!address_logged(gr, i, k)) {
-			use(n, op->a, 8);
-			use(n, op->b, 8);
-		}
-	}
+	for (uint32_t i = b->first + b->n; i-- > b->first;)
+		for (uint32_t k = gr->in [i + 1].op, first = gr->in[i].op; k-- > first;)
+			back_op(gr, i, k, n);
 }
 
 /* registers logged at a block's start whoever comes: what a system call makes unknown, and what an
@@ -253,13 +248,9 @@ static void take_logged(struct gr *gr, uint32_t bi, struct gr_set *n)
 	struct gr_set *l = &gr->b[bi].logneed;
 
 	memset(l, 0, sizeof(*l));
-	for (; log; log &= log - 1) {
-		unsigned r = (unsigned)__builtin_ctz(log), w = gr_gpr(n, r);
-
-		if (w)
-			gr_add_gpr(l, r, w);
-		gr_del_gpr(n, r);
-	}
+	gr_add_gprs(l, log);
+	gr_and(l, n);
+	gr_del_gprs(n, log);
 }
 
 /* block bi needs more: so do those that lead to it */

@@ -22,6 +22,10 @@
 
 static const struct gr_rng any = {64, 64};
 
+#define X8(w) w, w, w, w, w, w, w, w
+const uint8_t gr_bytes[65] = {1, X8(1), X8(2), X8(4), X8(4), X8(8), X8(8), X8(8), X8(8)};
+#undef X8
+
 static unsigned least(unsigned a, unsigned b)
 {
 	return a < b ? a : b;
@@ -571,29 +575,4 @@ void gr_range(struct gr *gr)
 	}
 	if (g.wide > GR_WIDE)
 		first_wide(gr);
-}
-
-/* bytes to log of a value when nw are needed; address: proved to be one. *sx: as LOG_SX reads it */
-static unsigned width(struct gr_rng r, unsigned nw, bool address, bool *sx)
-{
-	unsigned z = r.zb <= 8 ? 1 : r.zb <= 16 ? 2 : r.zb <= 32 ? 4 : 8;
-	unsigned s = r.sb <= 8 ? 1 : r.sb <= 16 ? 2 : r.sb <= 32 ? 4 : 8;
-
-	/* what GR_ADDR bytes give: sem.h */
-	if (s == 8 && (address || r.zb <= 47 || r.sb <= 47))
-		s = GR_ADDR;
-	*sx = s < z && s < nw;
-	return *sx ? s : least(z, nw);
-}
-
-unsigned gr_logwidth(const struct gr *gr, uint32_t i, uint32_t k, unsigned nw, bool *sx)
-{
-	unsigned dst = gr->op[k].dst;
-
-	return width(gr->note[k].rng, nw, dst < SEM_NGPR && (gr->in[i].deref >> dst & 1), sx);
-}
-
-unsigned gr_inwidth(const struct gr *gr, uint32_t bi, unsigned r, unsigned nw, bool *sx)
-{
-	return width(gr->b[bi].rng[r], nw, gr->b[bi].deref >> r & 1, sx);
 }

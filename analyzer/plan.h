@@ -62,25 +62,38 @@ static inline void gr_del(struct gr_set *s, unsigned bit)
 {
 	s->w[bit >> 6] &= ~(1ull << (bit & 63));
 }
+/* The bits of a general register are in two words. */
+#define GR_XWORD (GR_X2 / 64)
+#define GR_X2BIT (1ull << (GR_X2 & 63))
+#define GR_X4BIT (1ull << (GR_X4 & 63))
+_Static_assert((GR_X4 + SEM_NGPR - 1) / 64 == GR_XWORD, "bytes of registers are bits of one word");
 /* general register r: `w` low bytes of it */
 static inline void gr_add_gpr(struct gr_set *s, unsigned r, unsigned w)
 {
-	gr_add(s, r);
-	if (w > 1)
-		gr_add(s, GR_X2 + r);
-	if (w > 4)
-		gr_add(s, GR_X4 + r);
+	s->w[0] |= 1ull << r;
+	s->w[GR_XWORD] |= ((w > 1 ? GR_X2BIT : 0) | (w > 4 ? GR_X4BIT : 0)) << r;
+}
+/* those in a mask: all of their bytes */
+static inline void gr_add_gprs(struct gr_set *s, uint32_t mask)
+{
+	s->w[0] |= mask;
+	s->w[GR_XWORD] |= mask * (GR_X2BIT | GR_X4BIT);
+}
+static inline void gr_del_gprs(struct gr_set *s, uint32_t mask)
+{
+	s->w[0] &= ~(uint64_t)mask;
+	s->w[GR_XWORD] &= ~(mask * (GR_X2BIT | GR_X4BIT));
 }
 static inline void gr_del_gpr(struct gr_set *s, unsigned r)
 {
-	gr_del(s, r);
-	gr_del(s, GR_X2 + r);
-	gr_del(s, GR_X4 + r);
+	gr_del_gprs(s, 1u << r);
 }
 /* bytes of general register r in the set: 0, 1, 4 or 8 */
 static inline unsigned gr_gpr(const struct gr_set *s, unsigned r)
 {
-	return gr_has(s, GR_X4 + r) ? 8 : gr_has(s, GR_X2 + r) ? 4 : gr_has(s, r);
+	uint64_t x = s->w[GR_XWORD] >> r;
+
+	return x & GR_X4BIT ? 8 : x & GR_X2BIT ? 4 : s->w[0] >> r & 1;
 }
 static inline bool gr_or(struct gr_set *d, const struct gr_set *s)
 {
@@ -187,6 +200,7 @@ struct gr_block {
 	struct gr_set know; /* unloggable things computable at the start */
 	uint16_t deref; /* general registers whose values at the start are proved addresses; */
 	uint16_t derefwide; /* those with the help of gr_range */
+	uint32_t derefend; /* gr_deref: both at the end, at its last visit */
 	uint16_t blklog; /* decision: general registers logged at the start if needed */
 	uint16_t blkforce; /* and those that have to be */
 	uint8_t ctl_log; /* branch or target is logged (MAP_F_PT: left to the processor), not computed */
@@ -219,6 +233,7 @@ struct gr {
 	uint32_t nop;
 	struct gr_insn *in; /* ninsn + 1 */
 	struct gr_block *b;
+	uint8_t *flow; /* per block: enum an_flow of its last instruction */
 	/* Jump tables with the same targets are one class, the first of them. Interpreters jump from hundreds of places
 	 * to hundreds of targets: what is gathered by class costs a sum, not a product. */
 	uint32_t *class; /* per table */
@@ -243,16 +258,15 @@ struct gr {
 	struct cut *cut; /* cut.c's */
 };
 
-/* callee-saved general registers of the System V psABI, 3.2.1, and the caller-saved rest */
+/* general registers, callee-saved ones of the System V psABI, 3.2.1, and the caller-saved rest */
+#define GR_GPRS ((1u << SEM_NGPR) - 1)
 #define GR_CALLEE_SAVED (1u << SEM_RBX | 1u << SEM_RBP | 0xf000u)
-#define GR_CALLER_SAVED (0xffffu & ~GR_CALLEE_SAVED & ~(1u << SEM_RSP))
+#define GR_CALLER_SAVED (GR_GPRS & ~GR_CALLEE_SAVED & ~(1u << SEM_RSP))
 
 /* enum an_flow of a block's last instruction */
 static inline uint8_t gr_flow(const struct gr *gr, uint32_t b)
 {
-	const struct an_block *ab = &gr->g->block[b];
-
-	return gr->g->insn[ab->first + ab->n - 1].flow;
+	return gr->flow[b];
 }
 
 /* graph.c. gr_open: NULL when out of memory or (*bad = 1) an instruction cannot be lifted. */
@@ -303,13 +317,9 @@ unsigned gr_zero_width(const struct sem_op *op); /* bytes of an op's result that
 #define GR_WIDE 512 /* sums with an index, in a group, that addresses are followed through */
 void gr_deref(struct gr *gr);
 uint32_t gr_entry_derefs(const struct gr *gr);
-unsigned gr_inwidth(const struct gr *gr, uint32_t b, unsigned r, unsigned nw, bool *sx);
 unsigned gr_eawidth(const struct gr *gr, uint32_t k);
 int gr_need(struct gr *gr);
 int gr_branches(struct gr *gr);
-/* bytes to log of the general register that op k of instruction i defines when nw bytes of it are
- * needed: 1, 2, 4, 6, 8; *sx = the register is the sign extension of them */
-unsigned gr_logwidth(const struct gr *gr, uint32_t i, uint32_t k, unsigned nw, bool *sx);
 /* operands of op k that matter when nw bytes of the result do, slots aside */
 static inline int gr_op_uses(const struct gr *gr, uint32_t k, unsigned nw, struct sem_use u[4])
 {

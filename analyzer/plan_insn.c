@@ -14,6 +14,7 @@
  *
  * Effective addresses are read into temporaries above those of the lifter.
  */
+#include "graph_range.h"
 #include "plan_buf.h"
 #include "prefix.h"
 

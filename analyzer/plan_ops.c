@@ -13,6 +13,7 @@
  */
 #include <stdlib.h>
 #include "cut.h"
+#include "graph_range.h"
 #include "plan_buf.h"
 #include "scratch.h"
 
