@@ -288,8 +288,7 @@ struct plan_stats {
 };
 void plan_count(const struct plan *p, const struct an_group *g, struct plan_stats *s);
 
-/* live.c: registers (bits 0-15) and flags (bit 16) live *before* instruction i; and after it. */
-uint32_t live_before(const struct an_group *g, uint32_t insn);
+/* live.c: registers (bits 0-15) and flags (bit 16) live after instruction i. */
 uint32_t live_after(const struct an_group *g, uint32_t insn);
 
 /* emit.c: one group's copy, position independent within the module's copy. One piece of memory */

@@ -754,11 +754,6 @@ void live_free(struct an_group *g)
 	g->live = NULL;
 }
 
-uint32_t live_before(const struct an_group *g, uint32_t insn)
-{
-	return L(g)->before[insn];
-}
-
 uint32_t live_after(const struct an_group *g, uint32_t insn)
 {
 	const struct an_block *b = &g->block[g->insn[insn].block];

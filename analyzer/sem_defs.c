@@ -63,7 +63,7 @@ static bool zero_idiom(const ZydisDecodedInstruction *in, const ZydisDecodedOper
 	       same_reg(&ops[0], &ops[1]) && width(&ops[0]) >= 4;
 }
 
-uint32_t sem_gpr_must_write(const ZydisDecodedInstruction *in, const ZydisDecodedOperand *ops)
+static uint32_t must_write(const ZydisDecodedInstruction *in, const ZydisDecodedOperand *ops)
 {
 	uint32_t s = 0;
 
@@ -122,7 +122,7 @@ static uint32_t string_pointers(const ZydisDecodedInstruction *in, const ZydisDe
 	return s | (has_rep(in) ? 1u << SEM_RCX : 0);
 }
 
-uint32_t sem_gpr_may_write(const ZydisDecodedInstruction *in, const ZydisDecodedOperand *ops)
+static uint32_t may_write(const ZydisDecodedInstruction *in, const ZydisDecodedOperand *ops)
 {
 	uint32_t s = (flags_written(in) ? SEM_F_FLAGS : 0) | string_pointers(in, ops);
 
@@ -175,14 +175,7 @@ uint32_t sem_gpr_sets(const ZydisDecodedInstruction *in, const ZydisDecodedOpera
 	if (in->mnemonic == ZYDIS_MNEMONIC_XLAT)
 		s |= 1u << SEM_RAX | 1u << SEM_RBX;
 	/* what is written only in part, or perhaps not at all, passes through */
-	*may = sem_gpr_may_write(in, ops);
-	*must = sem_gpr_must_write(in, ops);
+	*may = may_write(in, ops);
+	*must = must_write(in, ops);
 	return s | (*may & ~*must);
-}
-
-uint32_t sem_gpr_read(const ZydisDecodedInstruction *in, const ZydisDecodedOperand *ops)
-{
-	uint32_t must, may;
-
-	return sem_gpr_sets(in, ops, &must, &may);
 }

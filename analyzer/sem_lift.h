@@ -76,10 +76,7 @@ int sem_lift(const ZydisDecodedInstruction *in, const ZydisDecodedOperand *ops, 
  *   may   may be written
  *   must  certainly overwritten in full (64 bits or zero-extended 32; all six flags): what kills */
 #define SEM_F_FLAGS (1u << 16)
-uint32_t sem_gpr_read(const ZydisDecodedInstruction *in, const ZydisDecodedOperand *ops);
-uint32_t sem_gpr_may_write(const ZydisDecodedInstruction *in, const ZydisDecodedOperand *ops);
-uint32_t sem_gpr_must_write(const ZydisDecodedInstruction *in, const ZydisDecodedOperand *ops);
-/* all three: returns what may be read */
+/* returns read */
 uint32_t sem_gpr_sets(const ZydisDecodedInstruction *in, const ZydisDecodedOperand *ops, uint32_t *must,
 		      uint32_t *may);
 

@@ -9,8 +9,8 @@
  *   records   every byte the processor changed is in a W record; an access that ends at an
  *             inaccessible page by its records does not fault, one byte further it does
  *             (likewise at its start): so address and size are the processor's
- *   use-def   registers that sem_gpr_read does not name are changed: nothing else may change; what
- *             changed is in sem_gpr_may_write; what must be written is written
+ *   use-def   registers that sem_gpr_sets does not name as read are changed: nothing else may change; what
+ *             changed is in its `may`; what must be written is written
  *
  *   semtest [--full | --states N] [--form SUBSTRING] [--list] [--selftest] [--seed N]
  */

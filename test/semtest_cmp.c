@@ -125,15 +125,16 @@ static bool same_control(const struct insn *i)
 
 static bool may_write_ok(const struct insn *i)
 {
-	uint32_t may = sem_gpr_may_write(&i->in, i->op), must = sem_gpr_must_write(&i->in, i->op);
+	uint32_t may, must;
 
+	sem_gpr_sets(&i->in, i->op, &must, &may);
 	for (int k = 0; k < 16; k++)
 		if (ST->in[k] != ST->out[k] && !(may >> k & 1))
-			return wrong("written but not in may_write: register", k, k);
+			return wrong("written but not in may: register", k, k);
 	if ((ST->flags_in ^ ST->flags_out) & STATUS && !(may & SEM_F_FLAGS))
-		return wrong("flags written but not in may_write", 0, 0);
+		return wrong("flags written but not in may", 0, 0);
 	if (must & ~may)
-		return wrong("must_write is not in may_write", must, may);
+		return wrong("must is not in may", must, may);
 	return true;
 }
 

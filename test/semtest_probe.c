@@ -33,8 +33,7 @@ bool is_pure(const struct insn *i)
  * value is undefined are left out. */
 bool use_def_ok(const struct insn *i)
 {
-	uint32_t read = sem_gpr_read(&i->in, i->op), must = sem_gpr_must_write(&i->in, i->op);
-	uint32_t may = sem_gpr_may_write(&i->in, i->op), undef = undefined_flags(i);
+	uint32_t must, may, read = sem_gpr_sets(&i->in, i->op, &must, &may), undef = undefined_flags(i);
 	struct cpu_state old = *ST;
 	int sig;
 

@@ -30,13 +30,13 @@ $(B)/test/unit_cut: test/unit_cut.c $(B)/obj/analyzer/cut_flow.o $(B)/obj/analyz
 check-programs: $(B)/test/unit_cut
 
 # decodings from earlier ones
-$(B)/test/unit_decode: test/unit_decode.c $(B)/obj/analyzer/decode.o
+$(B)/test/unit_decode: test/unit_decode.c test/random_insn.h $(B)/obj/analyzer/decode.o
 	@mkdir -p $(@D)
 	$(CC) $(CFLAGS_ALL) -Ianalyzer $(LDFLAGS) -o $@ $(filter %.c %.o,$^) -lZydis
 check-programs: $(B)/test/unit_decode
 
 # discovery: heads of instructions
-$(B)/test/unit_head: test/unit_head.c $(B)/obj/analyzer/disc_head.o $(B)/obj/analyzer/nondet.o
+$(B)/test/unit_head: test/unit_head.c test/random_insn.h $(B)/obj/analyzer/disc_head.o $(B)/obj/analyzer/nondet.o
 	@mkdir -p $(@D)
 	$(CC) $(CFLAGS_ALL) -Ianalyzer $(LDFLAGS) -o $@ $(filter %.c %.o,$^) -lZydis
 check-programs: $(B)/test/unit_head

@@ -9,30 +9,14 @@
 #include <string.h>
 #include "decode.h"
 #include "disc_head.h"
+#include "random_insn.h"
 
 #define ROUNDS 400000
 #define TAILS 4
 
-static uint64_t seed;
-
-static uint64_t draw(void)
+static void draw_bytes(uint8_t b[15])
 {
-	seed ^= seed << 13;
-	seed ^= seed >> 7;
-	seed ^= seed << 17;
-	return seed;
-}
-
-/* prefixes, escapes and vector prefixes come more often than by chance */
-static void random_bytes(uint8_t b[15])
-{
-	static const uint8_t often[] = {0x66, 0xf2, 0xf3, 0x2e, 0x64, 0x67, 0x0f, 0x0f, 0xc4, 0xc5,
-					0x62, 0x8f, 0x40, 0x48, 0x48, 0x49, 0x4c, 0xff, 0xc7, 0x8d};
-
-	for (int i = 0; i < 15; i++)
-		b[i] = (uint8_t)draw();
-	for (int i = 0; i < 3 && draw() % 2; i++)
-		b[i] = often[draw() % sizeof(often)];
+	random_bytes(b);
 	if (draw() % 8 == 0) { /* and those of EVEX, which have fixed bits (SDM Vol. 2, 2.7.1) */
 		b[0] = 0x62;
 		b[1] = (b[1] & 0xf3) | 1;
@@ -72,7 +56,7 @@ int main(int argc, char **argv)
 	for (int r = 0; r < ROUNDS && bad < 20; r++) {
 		uint8_t b[15];
 
-		random_bytes(b);
+		draw_bytes(b);
 		bad += differ(&z, b, 15);
 		if (!ZYAN_SUCCESS(ZydisDecoderDecodeFull(&z, b, 15, &x.in, x.op)))
 			continue;

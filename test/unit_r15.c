@@ -272,7 +272,7 @@ static void one(struct dec *d, bool perturb)
 	struct em e = {.cur_rot = NOREG};
 	struct st s, want, rw;
 	const char *why;
-	uint32_t used = dec_gprs(d), live;
+	uint32_t used = dec_gprs(d), live, must, may;
 	struct scratch_mark mark = scratch_mark();
 
 	random_state(d, &s);
@@ -309,7 +309,7 @@ static void one(struct dec *d, bool perturb)
 	after = want;
 	dead_mask = ~live & 0xffff & ~(1u << R15);
 	/* what the instruction only overwrites is dead before it */
-	over_mask = sem_gpr_must_write(&d->in, d->op) & ~sem_gpr_read(&d->in, d->op);
+	over_mask = ~sem_gpr_sets(&d->in, d->op, &must, &may) & must;
 	step_bad = NULL;
 	memset(&tcb, 0x5a, sizeof(tcb));
 	tcb.r15 = s.r[15] ^ perturb;

@@ -3,6 +3,7 @@
 // three, all of which the shortest jumps take, so nothing is left for the islands that those lead to.
 // BUILD: cc
 // UNTRACED: 0
+#include "main.h"
 	.macro	CASE n, far
 .Lcase\n:
 	mov	%r12, %rdi
@@ -58,12 +59,7 @@ pick:	.cfi_startproc
 	.endr
 	.cfi_endproc
 	.size	pick, . - pick
-	.globl	main
-	.type	main, @function
-main:	.cfi_startproc
-	push	%rbx
-	.cfi_def_cfa_offset 16
-	.cfi_offset %rbx, -16
+	MAIN
 	mov	$61, %ebx
 1:	mov	%ebx, %eax
 	xor	%edx, %edx
@@ -74,16 +70,7 @@ main:	.cfi_startproc
 	call	pick
 	dec	%ebx
 	jnz	1b
-	mov	n(%rip), %rsi
-	lea	fmt(%rip), %rdi
-	xor	%eax, %eax
-	call	printf@PLT
-	xor	%eax, %eax
-	pop	%rbx
-	.cfi_def_cfa_offset 8
-	ret
-	.cfi_endproc
-	.size	main, . - main
+	PRINT_N
 	.bss
 	.balign	8
 n:	.quad	0

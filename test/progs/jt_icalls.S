@@ -4,6 +4,7 @@
 // are an island.
 // BUILD: cc
 // UNTRACED: 0
+#include "main.h"
 	.macro	CASES n, far	/* 12 bytes each; far: 15 */
 	.rept	\n
 	lea	words + word(%rip), %rdi
@@ -59,12 +60,7 @@ pick:	.cfi_startproc
 .Lfar2:	CASES	10, far
 	.cfi_endproc
 	.size	pick, . - pick
-	.globl	main
-	.type	main, @function
-main:	.cfi_startproc
-	push	%rbx
-	.cfi_def_cfa_offset 16
-	.cfi_offset %rbx, -16
+	MAIN
 	mov	$81, %ebx
 1:	mov	%ebx, %eax
 	xor	%edx, %edx
@@ -75,16 +71,7 @@ main:	.cfi_startproc
 	call	pick
 	dec	%ebx
 	jnz	1b
-	mov	n(%rip), %rsi
-	lea	fmt(%rip), %rdi
-	xor	%eax, %eax
-	call	printf@PLT
-	xor	%eax, %eax
-	pop	%rbx
-	.cfi_def_cfa_offset 8
-	ret
-	.cfi_endproc
-	.size	main, . - main
+	PRINT_N
 	.bss
 	.balign	8
 n:	.quad	0

@@ -4,6 +4,7 @@
 // the first of the next. Some pass an argument (xor, mov), which leaves two bytes before a call.
 // BUILD: cc
 // UNTRACED: 0
+#include "main.h"
 	.macro	FAR name	/* text as it is around an interpreter in a large program */
 	.globl	\name
 	.type	\name, @function
@@ -63,27 +64,13 @@ run:	.cfi_startproc
 .Lrow2:	OPCODES	40
 	.cfi_endproc
 	.size	run, . - run
-	.globl	main
-	.type	main, @function
-main:	.cfi_startproc
-	push	%rbx
-	.cfi_def_cfa_offset 16
-	.cfi_offset %rbx, -16
+	MAIN
 	mov	$3, %ebx
 1:	lea	ops(%rip), %rdi
 	call	run
 	dec	%ebx
 	jnz	1b
-	mov	n(%rip), %rsi
-	lea	fmt(%rip), %rdi
-	xor	%eax, %eax
-	call	printf@PLT
-	xor	%eax, %eax
-	pop	%rbx
-	.cfi_def_cfa_offset 8
-	ret
-	.cfi_endproc
-	.size	main, . - main
+	PRINT_N
 	FAR	behind
 	.bss
 	.balign	8

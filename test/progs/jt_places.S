@@ -3,10 +3,11 @@
 // result). The index is copied between its comparison and the branch.
 // BUILD: cc
 // UNTRACED: 0
+#include "main.h"
 	.text
 	.globl	store
 	.type	store, @function
-store:	.cfi_startproc		/* rdi: to; esi: how; rax: what */
+store:	.cfi_startproc		/* rdi: to; esi: how; rdx: what */
 	mov	%rdx, %rax
 	cmp	$5, %sil
 	movzbl	%sil, %r10d
@@ -40,12 +41,7 @@ store:	.cfi_startproc		/* rdi: to; esi: how; rax: what */
 .Lout:	ret
 	.cfi_endproc
 	.size	store, . - store
-	.globl	main
-	.type	main, @function
-main:	.cfi_startproc
-	push	%rbx
-	.cfi_def_cfa_offset 16
-	.cfi_offset %rbx, -16
+	MAIN
 	mov	$200, %ebx
 1:	mov	%ebx, %esi
 	and	$7, %esi
@@ -54,16 +50,7 @@ main:	.cfi_startproc
 	call	store
 	dec	%ebx
 	jnz	1b
-	mov	n(%rip), %rsi
-	lea	fmt(%rip), %rdi
-	xor	%eax, %eax
-	call	printf@PLT
-	xor	%eax, %eax
-	pop	%rbx
-	.cfi_def_cfa_offset 8
-	ret
-	.cfi_endproc
-	.size	main, . - main
+	PRINT_N
 	.bss
 	.balign	8
 n:	.quad	0

@@ -3,6 +3,7 @@
 // text, cmake's): no island is in reach but by way of what the others leave.
 // BUILD: cc
 // UNTRACED: 0
+#include "main.h"
 	.macro	CASES n		/* 9 bytes each */
 	.rept	\n
 	addq	$word, (%rsi)
@@ -41,12 +42,7 @@ pick:	.cfi_startproc
 .Lcases2: CASES	30
 	.cfi_endproc
 	.size	pick, . - pick
-	.globl	main
-	.type	main, @function
-main:	.cfi_startproc
-	push	%rbx
-	.cfi_def_cfa_offset 16
-	.cfi_offset %rbx, -16
+	MAIN
 	mov	$141, %ebx
 1:	mov	%ebx, %eax
 	xor	%edx, %edx
@@ -57,16 +53,7 @@ main:	.cfi_startproc
 	call	pick
 	dec	%ebx
 	jnz	1b
-	mov	n(%rip), %rsi
-	lea	fmt(%rip), %rdi
-	xor	%eax, %eax
-	call	printf@PLT
-	xor	%eax, %eax
-	pop	%rbx
-	.cfi_def_cfa_offset 8
-	ret
-	.cfi_endproc
-	.size	main, . - main
+	PRINT_N
 	.bss
 	.balign	8
 n:	.quad	0

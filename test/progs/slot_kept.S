@@ -4,6 +4,7 @@
 // taken for what a branch tests.
 // BUILD: cc
 // UNTRACED: 0
+#include "main.h"
 	.text
 	.type	keeps, @function
 keeps:	.cfi_startproc		/* %r12, by way of memory */
@@ -51,26 +52,12 @@ holds:	.cfi_startproc
 	ret
 	.cfi_endproc
 	.size	holds, . - holds
-	.globl	main
-	.type	main, @function
-main:	.cfi_startproc
-	push	%rbx
-	.cfi_def_cfa_offset 16
-	.cfi_offset %rbx, -16
+	MAIN
 	mov	$40, %ebx
 1:	call	holds
 	dec	%ebx
 	jnz	1b
-	mov	n(%rip), %rsi
-	lea	fmt(%rip), %rdi
-	xor	%eax, %eax
-	call	printf@PLT
-	xor	%eax, %eax
-	pop	%rbx
-	.cfi_def_cfa_offset 8
-	ret
-	.cfi_endproc
-	.size	main, . - main
+	PRINT_N
 	.bss
 	.balign	8
 n:	.quad	0
