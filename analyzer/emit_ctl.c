@@ -385,7 +385,7 @@ static void linked(struct em *e, const struct dec *d, const struct an_callee *t)
 	uint32_t slot = d->vaddr + d->in.length + (uint32_t)d->op[0].mem.disp.value;
 	uint32_t to = g->insn[g->block[t->block].first].vaddr;
 	struct code *c = &e->c;
-	uint32_t other = code_label(c);
+	uint32_t other = code_label(c), ahead = c->ahead; /* the slot's address, for --verify */
 
 	compare_half(e, slot, 0, to);
 	code_jcc(c, 5, other);
@@ -395,12 +395,14 @@ static void linked(struct em *e, const struct dec *d, const struct an_callee *t)
 	code_bytes(c, "\x41\xc6", 2); /* movb $mark,(%r15) */
 	code_r15mem(c, 0, 0);
 	code_byte(c, RUN_MARK_LINK);
-	c->off = c->ahead = 1;
+	c->off = 1;
+	c->ahead = ahead + 1;
 	commit(e);
 	state(e, to); /* with its mark the jump has happened */
 	code_ref(c, -1, t->group, t->block);
 	code_here(c, other);
 	state(e, d->vaddr);
+	c->ahead = ahead;
 	e->logbytes++;
 }
 

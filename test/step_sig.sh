@@ -16,6 +16,7 @@ mkdir -p "$B/cache"
 pass=0 fail=0
 bad() { fail=$((fail + 1)); [ $fail -gt 10 ] || echo "FAIL: $*"; }
 
+export PTRACE_VERIFY=0 # then 1: every address is logged, too, and compared
 # run WHEN ARGS...: status of step_sig in st, trace in text, how many signals were sent in sent
 run() {
 	rm -rf run.dir
@@ -24,6 +25,7 @@ run() {
 		/usr/bin/env LD_PRELOAD="$B/libptrace_rt.so" "$B/test/step_prog" "$@" >out 2>&1 3>sent
 	st=$?
 	timeout 120 "$B/ptrace-decode" run.dir --format=text -o text >log 2>&1 || st="$st, decode: $(tail -1 log)"
+	[ $PTRACE_VERIFY = 0 ] || timeout 120 "$B/ptrace-decode" --verify run.dir >log 2>&1 || st="$st, verify: $(tail -1 log)"
 }
 
 # the handler's own instructions; addresses are not random
@@ -32,7 +34,8 @@ set -- $(nm -S "$B/test/step_prog" | sed -n 's/^0*\([0-9a-f]*\) 0*\([0-9a-f]*\) 
 lo=$(printf %x $((0x555555554000 + 0x$1))) hi=$(printf %x $((0x555555554000 + 0x$1 + 0x$2)))
 program() { awk -v lo="$lo" -v hi="$hi" '!(length($2) == length(lo) && $2 "" >= lo "" && $2 "" < hi "")' text; }
 
-for args in "" "full 400" "full 300" "full 200" "full 100" "full 40"; do
+for args in "" "full 400" "full 300" "full 200" "full 100" "full 40" verify; do
+	[ "$args" != verify ] || args='' PTRACE_VERIFY=1
 	# shellcheck disable=SC2086 # words
 	run 0 $args
 	[ "$st" = 0 ] || { bad "undisturbed, $args: $st: $(cat out)"; continue; }
