@@ -30,7 +30,7 @@
 enum an_flow {
 	FLOW_NEXT, /* falls through only */
 	FLOW_JMP, /* direct jump */
-	FLOW_JCC, /* conditional, loop* and jrcxz included */
+	FLOW_JCC, /* conditional; loop*, jrcxz and xbegin included */
 	FLOW_IJMP, /* indirect jump */
 	FLOW_CALL, /* direct call */
 	FLOW_ICALL, /* indirect call */
@@ -223,7 +223,7 @@ enum plan_what {
 	                operands: `disp` is the offset from rsp before the instruction) */
 	LOG_KMASK, /* low `w` bytes of mask register k`reg` */
 	LOG_VEC, /* `w` bytes (16, 32, 64 or 8: low half) of vector register `reg` */
-	LOG_RCXZ, /* one byte: 1 if this loop*, jrcxz is taken (emit_ctl.c) */
+	LOG_HOP, /* one byte: 1 if this loop*, jrcxz, xbegin is taken (emit_ctl.c) */
 	LOG_TSC, /* 8 bytes: the time stamp counter */
 	LOG_POPF, /* 8 bytes: the flags this popf is going to take off the stack */
 	LOG_TARGET, /* 4 bytes: (target of this indirect jump/ret) - bias is not computed here: low

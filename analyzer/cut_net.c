@@ -399,7 +399,7 @@ static void at_end(struct net *n)
 	if (b->succ[1] != AN_NONE && c->wants->clob[n->bi] != 0xffff)
 		join_block(n, b->succ[1], c->wants->clob[n->bi]);
 	if (b->succ[0] != AN_NONE && b->succ[0] != b->succ[1])
-		join_block(n, b->succ[0], 0);
+		join_block(n, b->succ[0], c->wants->clob[n->bi]);
 	for (uint32_t r = c->wants->callee[n->bi]; r; r &= r - 1)
 		join(n, (unsigned)__builtin_ctz(r), sink);
 }

@@ -20,7 +20,8 @@ struct way {
 
 struct cut_block {
 	uint32_t first, n; /* of var[] and way[]: the variables wanted at its start */
-	uint16_t ret; /* general registers that calls before it make unknown, to be logged in their stub */
+	uint16_t
+		ret; /* general registers that what is before it makes unknown: logged in a call's stub, or at its start */
 	uint8_t from; /* enum from */
 	bool several; /* more than one way leads to it */
 };

@@ -22,7 +22,7 @@ uint16_t cut_clobber(const struct gr *gr, uint32_t bi, uint32_t to)
 	case FLOW_ICALL:
 		return gr->b[to].stub == STUB_RESYNC ? 0xffff : (uint16_t)gr_ret_clobber(gr, bi);
 	default:
-		return 0;
+		return gr_begins(gr, bi) ? 1u << SEM_RAX : 0;
 	}
 }
 
@@ -49,8 +49,12 @@ static void at_end(const struct gr *gr, uint32_t bi, struct gr_set *n)
 		*n = w->start[b->succ[1]];
 		gr_del_gprs(n, w->clob[bi]);
 	}
-	if (b->succ[0] != AN_NONE)
-		gr_or(n, &w->start[b->succ[0]]);
+	if (b->succ[0] != AN_NONE) {
+		struct gr_set taken = w->start[b->succ[0]];
+
+		gr_del_gprs(&taken, w->clob[bi]); /* xbegin's */
+		gr_or(n, &taken);
+	}
 	if (flow == FLOW_IJMP && !cut_leaves(gr, bi)) {
 		gr_or(n, &gr->meet[gr->class[b->table]]);
 		if (gr->b[bi].ctl_can)

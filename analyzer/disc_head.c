@@ -39,8 +39,10 @@ static int kind_of(const ZydisDecodedInstruction *in)
 		case 0xcf:
 		case 0xf1:
 			return -1;
-		case 0xc7:
-			return in->mnemonic == ZYDIS_MNEMONIC_XBEGIN ? -1 : K_NEXT;
+		case 0xc7: /* with a 16-bit distance xbegin's target would lose its upper bits */
+			if (in->mnemonic != ZYDIS_MNEMONIC_XBEGIN)
+				return K_NEXT;
+			return in->operand_width == 16 ? -1 : K_JCC32;
 		case 0xff:
 			switch (in->raw.modrm.reg) {
 			case 2:

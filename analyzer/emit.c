@@ -6,7 +6,7 @@
  * logs at its start, its instructions with the logs before and after them, its end. Stubs that
  * would be fallen into, space check slow paths and exits to opaque code follow at the end.
  *
- * loop*, jrcxz: LOG_RCXZ is one byte, 1 where the branch is taken (emit_ctl.c).
+ * loop*, jrcxz, xbegin: LOG_HOP is one byte, 1 where the branch is taken (emit_ctl.c).
  */
 #include <stdlib.h>
 #include <string.h>
@@ -68,7 +68,8 @@ static bool branch_form(const struct dec *d, uint8_t flow)
 	case FLOW_JMP:
 		return one && (op == 0xe9 || op == 0xeb);
 	case FLOW_JCC:
-		return one ? (op >= 0x70 && op <= 0x7f) || (op >= 0xe0 && op <= 0xe3)
+		return one ? (op >= 0x70 && op <= 0x7f) || (op >= 0xe0 && op <= 0xe3) ||
+				       d->in.mnemonic == ZYDIS_MNEMONIC_XBEGIN
 			   : op >= 0x80 && op <= 0x8f;
 	case FLOW_CALL:
 		return one && op == 0xe8;
@@ -89,7 +90,7 @@ enum map_reason emit_can(const struct dec *d, const struct an_insn *i)
 {
 	bool modrm = d->in.attributes & ZYDIS_ATTRIB_HAS_MODRM;
 
-	if (!branch_form(d, i->flow) || names_gs(d) || d->in.mnemonic == ZYDIS_MNEMONIC_XBEGIN)
+	if (!branch_form(d, i->flow) || names_gs(d))
 		return MAP_R_UNRELOCATABLE;
 	if (modrm && d->in.raw.modrm.mod == 0 && d->in.raw.modrm.rm == 5 && d->in.address_width != 64)
 		return MAP_R_UNRELOCATABLE; /* eip-relative */
@@ -109,7 +110,7 @@ enum map_reason emit_can(const struct dec *d, const struct an_insn *i)
 static void logs(struct em *e, uint32_t k, uint32_t end, const struct dec *d, uint32_t live)
 {
 	for (; k < end; k++)
-		if (e->p->log[k].what != LOG_RCXZ)
+		if (e->p->log[k].what != LOG_HOP)
 			emit_log(e, &e->p->log[k], d, live);
 }
 
@@ -199,6 +200,18 @@ static bool as_is(struct em *e, uint32_t b, uint32_t i)
 	return true;
 }
 
+/* movl $what,%gs:TCB_WHAT; jmp *%gs:TCB_NONDET */
+void nondet_call(struct em *e, uint32_t what)
+{
+	struct code *c = &e->c;
+
+	code_insn(c);
+	code_bytes(c, "\x65\xc7\x04\x25", 4);
+	code_u32(c, TCB_WHAT);
+	code_u32(c, what);
+	code_gs(c, 0xff, 4, TCB_NONDET, false);
+}
+
 /* An instruction whose result a replay must be told: the runtime executes it (tcb.nondet). What it writes is dead
  * before it and serves to say where to come back to. */
 static bool nondet_insn(struct em *e, const struct dec *d)
@@ -221,11 +234,7 @@ static bool nondet_insn(struct em *e, const struct dec *d)
 	code_bytes(c, (uint8_t[]){0x48 | (s >> 3) << 2, 0x8d, 0x05 | (s & 7) << 3}, 3);
 	code_mod32(c, d->vaddr + d->in.length, 0);
 	code_gs(c, 0x89, s, TCB_TARGET, true);
-	code_insn(c); /* movl $what,%gs:TCB_WHAT */
-	code_bytes(c, "\x65\xc7\x04\x25", 4);
-	code_u32(c, TCB_WHAT);
-	code_u32(c, what);
-	code_gs(c, 0xff, 4, TCB_NONDET, false);
+	nondet_call(e, what);
 	code_here(c, resume);
 	return true;
 }
@@ -241,7 +250,7 @@ static bool simple(struct em *e, uint32_t i, struct dec *d)
 	    (n->flow == FLOW_ICALL && e->lv->emul && e->lv->emul[i]))
 		return false;
 	for (uint32_t l = e->log; l < e->logafter; l++)
-		if (e->p->log[l].what != LOG_SETCC && e->p->log[l].what != LOG_RCXZ)
+		if (e->p->log[l].what != LOG_SETCC && e->p->log[l].what != LOG_HOP)
 			return false;
 	p = d->b = elf_at(e->m, n->vaddr, n->len);
 	if (n->flow == FLOW_RET && n->len > 2) /* ret n */
@@ -254,6 +263,8 @@ static bool simple(struct em *e, uint32_t i, struct dec *d)
 	if (n->len >= 6 && p[n->len - 6] == 0x0f && (p[n->len - 5] & 0xf0) == 0x80) { /* jcc rel32 */
 		d->in.opcode_map = ZYDIS_OPCODE_MAP_0F;
 		d->in.opcode = p[n->len - 5];
+	} else if (n->flow == FLOW_JCC && n->len >= 6) { /* xbegin */
+		d->in.opcode = p[n->len - 6];
 	} else if (n->flow == FLOW_JCC) { /* rel8, loop and jrcxz among them */
 		d->in.opcode = p[n->len - 2];
 	}

@@ -281,6 +281,8 @@ void emit_load_operand(struct em *e, const struct dec *d, unsigned reg); /* mov 
 /* emit_space.c */
 void space_plan(struct em *e);
 void space_check(struct em *e, uint32_t vaddr, uint32_t live);
+/* emit.c: what is nondet_what()'s; tcb.resume and tcb.target have been set */
+void nondet_call(struct em *e, uint32_t what);
 void space_cold(struct em *e);
 #define SPACE_BLOCK_MAX 8192u /* a block that logs more has checks inside */
 

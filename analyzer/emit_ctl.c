@@ -16,6 +16,7 @@
  */
 #include <string.h>
 #include "emit.h"
+#include "nondet.h"
 #include "sem_eval.h"
 
 void commit(struct em *e)
@@ -491,21 +492,23 @@ static void go_on(struct em *e, uint32_t b, uint32_t to, uint32_t vaddr)
 	}
 }
 
-/* loop*, jrcxz: the instruction itself decides, over a hop within reach of its rel8:
+/* loop*, jrcxz, xbegin: the instruction itself decides, over a hop within reach of its rel8:
  *   loop 1f; [log 0]; jmp next; 1: [log 1]; jmp taken
- * The log of such a branch (LOG_RCXZ) is 1 where it is taken. */
+ * The log of such a branch (LOG_HOP) is 1 where it is taken. A transaction that aborts undoes its logs with all its stores,
+ * the 0 among them, and r15 is what it was: the 1 comes in its place. */
 static void loop_insn(struct em *e, uint32_t b, const struct dec *d, uint32_t i, bool log)
 {
 	const struct an_block *k = &e->g->block[b];
 	struct code *c = &e->c;
 	uint32_t one = code_label(c), off = e->c.off, target = e->g->insn[i].target;
+	unsigned rel = d->in.opcode == 0xc7 ? 4 : 1;
 
 	code_insn(c);
 	flow_begin(e, b);
-	code_bytes(c, d->b, d->in.length - 1);
+	code_bytes(c, d->b, d->in.length - rel);
 	c->lr = code_more(c->lr, c->nlr, &c->caplr, sizeof(*c->lr));
-	c->lr[c->nlr++] = (struct lref){c->n, one, true};
-	code_byte(c, 0);
+	c->lr[c->nlr++] = (struct lref){c->n, one, rel == 1};
+	code_bytes(c, "\0\0\0", rel);
 	flow_end(e, b);
 	for (unsigned taken = 0; taken < 2; taken++) {
 		uint32_t to;
@@ -529,9 +532,38 @@ static void loop_insn(struct em *e, uint32_t b, const struct dec *d, uint32_t i,
 			code_jmp(c, rot_label(e, b, to));
 		} else {
 			commit(e);
-			tail(e, -1, i);
+			if (taken)
+				tail(e, -1, i);
+			else
+				leave(e, d->vaddr + d->in.length);
 		}
 	}
+}
+
+/* xbegin, for a replay: the runtime does not come back to what follows it.
+ *
+ *   again: mov %rax,%gs:SPILL0; lea again(%rip),%rax; mov %rax,%gs:RESUME; lea xbegin(%rip),%rax; mov %rax,%gs:TARGET
+ *          mov %gs:SPILL0,%rax; movl $what,%gs:WHAT; jmp *%gs:NONDET
+ */
+static void begin_full(struct em *e, const struct dec *d)
+{
+	struct code *c = &e->c;
+	uint32_t again;
+
+	commit(e);
+	again = code_label(c);
+	code_here(c, again);
+	code_gs(c, 0x89, X_RAX, TCB_SPILL0, true);
+	c->cur.spill[0] = X_RAX;
+	code_lea_label(c, X_RAX, again);
+	code_gs(c, 0x89, X_RAX, TCB_RESUME, true);
+	code_insn(c);
+	code_bytes(c, "\x48\x8d\x05", 3);
+	code_mod32(c, d->vaddr, 0);
+	code_gs(c, 0x89, X_RAX, TCB_TARGET, true);
+	code_gs(c, 0x8b, X_RAX, TCB_SPILL0, true);
+	c->cur.spill[0] = NOREG;
+	nondet_call(e, nondet_what(d->b, d->in.length));
 }
 
 void ctl_move(struct em *e, uint32_t b)
@@ -597,9 +629,10 @@ void ctl_end(struct em *e, uint32_t b, const struct dec *d, uint32_t i, uint32_t
 		break;
 	case FLOW_JCC:
 		for (uint32_t l = e->logfirst[b]; l < e->logfirst[b + 1]; l++)
-			log |= e->p->log[l].what == LOG_RCXZ;
-		if (d->in.opcode >= 0xe0 && d->in.opcode <= 0xe3 &&
-		    d->in.opcode_map == ZYDIS_OPCODE_MAP_DEFAULT)
+			log |= e->p->log[l].what == LOG_HOP;
+		if (d->in.opcode == 0xc7 && (e->m->mapflags & MAP_F_NONDET))
+			begin_full(e, d);
+		else if (d->in.opcode_map == ZYDIS_OPCODE_MAP_DEFAULT && (d->in.opcode & 0xf0) != 0x70)
 			loop_insn(e, b, d, i, log);
 		else
 			jcc(e, b, d, i);

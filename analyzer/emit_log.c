@@ -18,7 +18,7 @@ uint32_t log_bytes(const struct plan_log *l)
 	case LOG_KMASK:
 		return l->w;
 	case LOG_SETCC:
-	case LOG_RCXZ:
+	case LOG_HOP:
 		return 1;
 	case LOG_TARGET:
 		return l->w == 8 ? 8 : 4;

@@ -17,7 +17,7 @@ static uint8_t jcc_code(const ZydisDecodedInstruction *in)
 		return in->opcode & 15;
 	if (in->opcode_map == ZYDIS_OPCODE_MAP_0F && (in->opcode & 0xf0) == 0x80)
 		return in->opcode & 15;
-	return 0xff;
+	return in->mnemonic == ZYDIS_MNEMONIC_XBEGIN ? GR_CC_XBEGIN : GR_CC_NONE;
 }
 
 /* rep cmps, scas: what the lifter calls unknown is rcx after the instruction, which can be logged */
@@ -115,7 +115,7 @@ void gr_form(struct form *f, const ZydisDecodedInstruction *in, uint8_t flow)
 	struct gr_note *note = form_notes(f);
 	uint32_t rec = 0;
 
-	f->cc = flow == FLOW_JCC ? jcc_code(in) : 0xff;
+	f->cc = flow == FLOW_JCC ? jcc_code(in) : GR_CC_NONE;
 	f->written = 0;
 	f->writes_df = f->has_rec = false;
 	memset(note, 0, (size_t)f->n * sizeof(*note));

@@ -194,7 +194,7 @@ int gr_know(struct gr *gr)
 
 		/* loop and jrcxz only test rcx: always computed. The rest is logged until proved known. */
 		gr->b[i].ctl_log = !(flow == FLOW_JCC && gr->b[i].ctl_can &&
-				     gr->in[g->block[i].first + g->block[i].n - 1].cc == 0xff);
+				     gr->in[g->block[i].first + g->block[i].n - 1].cc == GR_CC_NONE);
 		if (gr->mapflags & MAP_F_PT) { /* free, whatever it is made of */
 			gr->b[i].ctl_log = 1;
 			gr->b[i].ctl_can = 0;

@@ -226,8 +226,8 @@ static void back_block(struct gr *gr, uint32_t bi, struct gr_set *n)
 			back_op(gr, i, k, n);
 }
 
-/* registers logged at a block's start whoever comes: what a system call makes unknown, and what an
- * entry needs beyond what its direct callers provide */
+/* registers logged at a block's start whoever comes: what a system call or a transaction that aborts makes unknown, and
+ * what an entry needs beyond what its direct callers provide */
 static uint32_t forced_blklog(const struct gr *gr, uint32_t bi)
 {
 	const struct an_block *b = &gr->g->block[bi];
@@ -236,6 +236,8 @@ static uint32_t forced_blklog(const struct gr *gr, uint32_t bi)
 	for (uint32_t k = 0; k < b->npred; k++)
 		if (gr_flow(gr, b->pred[k]) == FLOW_SYSCALL)
 			set |= 1u << SEM_R11;
+		else if (gr_begins(gr, b->pred[k]))
+			set |= 1u << SEM_RAX;
 	if ((b->flags & AN_B_ENTRY) && !gr->round1)
 		set |= 0xffffu & ~(1u << SEM_RSP) & ~gr->g->sum->needs;
 	return set;

@@ -2,7 +2,8 @@
  *
  * nondet.c - instructions whose result is not the program's: for a replay, which must be told of it (MAP_F_NONDET)
  *
- * All of them write registers and flags only (SDM Vol. 2): the copy has the runtime execute them (tcb.nondet).
+ * All of them write registers and flags only (SDM Vol. 2): the copy has the runtime execute them (tcb.nondet). But for xbegin:
+ * whether a transaction commits is known when it has. There the recording goes on in full.
  */
 #include "nondet.h"
 #include "prefix.h"
@@ -17,6 +18,8 @@ uint32_t nondet_what(const uint8_t *b, unsigned len)
 		return 0;
 	p = prefixes(b, len);
 	n = p.n;
+	if (n + 2 < len && b[n] == 0xc7 && b[n + 1] == 0xf8)
+		return NONDET_XBEGIN | (uint32_t)len << 24;
 	if (n + 2 > len || b[n] != 0x0f)
 		return 0;
 	if (b[n + 1] == 0x31)

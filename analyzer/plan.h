@@ -179,7 +179,9 @@ struct gr_note {
 
 struct gr_insn {
 	uint32_t op; /* first op; ops end where the next instruction's begin */
-	uint8_t cc; /* jcc: condition code, 0xff if none (loop, jrcxz) */
+	uint8_t cc; /* jcc: condition code, or one of: */
+#define GR_CC_NONE 0xff /* loop*, jrcxz: their own; no jump */
+#define GR_CC_XBEGIN 0xfe /* whether the transaction aborts */
 	uint8_t ea; /* decision: bit k = record k's address is logged */
 	uint16_t logged; /* decision: general registers logged after it if needed */
 	uint16_t deref; /* general registers whose values after it are proved addresses: gr_deref */
@@ -267,6 +269,12 @@ struct gr {
 static inline uint8_t gr_flow(const struct gr *gr, uint32_t b)
 {
 	return gr->flow[b];
+}
+
+/* Block b ends with an xbegin: rax is unknown in the blocks it leads to */
+static inline bool gr_begins(const struct gr *gr, uint32_t b)
+{
+	return gr->in[gr->g->block[b].first + gr->g->block[b].n - 1].cc == GR_CC_XBEGIN;
 }
 
 /* graph.c. gr_open: NULL when out of memory or (*bad = 1) an instruction cannot be lifted. */

@@ -73,8 +73,8 @@ static void jcc(struct pe *e, uint32_t bi, const struct an_block *b, uint32_t in
 	if (gr->mapflags & MAP_F_PT) {
 		ctl(e, SEM_JCC_FLOW, SEM_NONE);
 	} else if (gr->b[bi].ctl_log) {
-		if (gr->in[insn].cc == 0xff) /* loop*, jrcxz */
-			pe_log(e, insn, AT_BEFORE, LOG_RCXZ, 0, 1, 0);
+		if (gr->in[insn].cc > 15) /* loop*, jrcxz, xbegin */
+			pe_log(e, insn, AT_BEFORE, LOG_HOP, 0, 1, 0);
 		else
 			pe_log(e, insn, AT_BEFORE, LOG_SETCC, gr->in[insn].cc, 1, 0);
 		ctl(e, SEM_JCC_LOG, SEM_NONE);

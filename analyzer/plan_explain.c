@@ -101,7 +101,7 @@ static const char *reason(const struct gr *gr, const struct plan_log *l, uint32_
 		return l->what == LOG_SETCC    ? "condition on values that are not known"
 		       : l->what == LOG_EA     ? "cheaper than the registers it is made of"
 		       : l->what == LOG_TARGET ? "target from memory"
-		       : l->what == LOG_RCXZ   ? "condition on values that are not known"
+		       : l->what == LOG_HOP    ? "condition on values that are not known"
 		       : l->what == LOG_POPF   ? "flags from the stack"
 		       : l->what == LOG_TSC    ? "the instruction locks"
 					       : "lanes are not modelled";

@@ -152,14 +152,16 @@ static enum sem_why why_logged(const struct gr *gr, uint32_t i)
 	return SEM_WHY_OTHER;
 }
 
-/* with a lock prefix, or xchg with memory, which locks without (SDM Vol. 3, 9.1.2.1) */
+/* with a lock prefix, or xchg with memory, which locks without (SDM Vol. 3, 9.1.2.1); or xend: what a transaction wrote is seen
+ * from then on (0F 01 D5) */
 static bool locks(const struct gr *gr, uint32_t i)
 {
 	const struct an_insn *n = &gr->g->insn[i];
 	const uint8_t *b = elf_at(gr->m, n->vaddr, n->len);
 	struct prefixes p = prefixes(b, n->len);
 
-	return p.lock || (p.n + 2u <= n->len && (b[p.n] == 0x86 || b[p.n] == 0x87) && b[p.n + 1] < 0xc0);
+	return p.lock || (p.n + 3u == n->len && b[p.n] == 0x0f && b[p.n + 1] == 0x01 && b[p.n + 2] == 0xd5) ||
+	       (p.n + 2u <= n->len && (b[p.n] == 0x86 || b[p.n] == 0x87) && b[p.n + 1] < 0xc0);
 }
 
 static void time_stamp(struct pe *e, uint32_t i, unsigned when)

@@ -41,7 +41,7 @@ static bool plain_end(const struct em *e, uint32_t b)
 
 	if (i->flow == FLOW_JCC)
 		return k->succ[0] != AN_NONE && k->succ[1] != AN_NONE && t && (t[0] & 0xfc) != 0xe0 &&
-		       t[0] != 0x67;
+		       t[0] != 0x67 && t[0] != 0xc7 && i->len <= 6; /* loop*, jrcxz, xbegin */
 	return (i->flow == FLOW_NEXT && k->succ[1] != AN_NONE) ||
 	       (i->flow == FLOW_JMP && k->succ[0] != AN_NONE);
 }

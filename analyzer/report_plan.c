@@ -26,7 +26,7 @@ int report_plan(struct module *m, uint32_t flags, int jobs, FILE *f)
 		[LOG_EA] = "address",
 		[LOG_KMASK] = "mask register",
 		[LOG_VEC] = "vector register",
-		[LOG_RCXZ] = "counter test",
+		[LOG_HOP] = "counter test",
 		[LOG_TARGET] = "jump target",
 		[LOG_POPF] = "flags",
 		[LOG_TSC] = "time",

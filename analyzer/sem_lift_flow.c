@@ -254,6 +254,15 @@ void lift_jrcxz(struct lift *l, int arg)
 	put(l, SEM_FC_NZ, arg, SEM_T0, SEM_RCX, NONE, 1);
 }
 
+/* Taken where the transaction aborts: registers and memory are as they were here, but for eax, which says why
+ * (SDM Vol. 1, 16.3.8.1). What ran in between is undone, its logs as well. */
+void lift_xbegin(struct lift *l, int arg)
+{
+	(void)arg;
+	unk(l, SEM_T0);
+	unk(l, SEM_RAX);
+}
+
 void lift_syscall(struct lift *l, int arg)
 {
 	(void)arg;

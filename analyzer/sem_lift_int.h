@@ -133,7 +133,7 @@ lift_fn lift_bls, lift_andn, lift_bextr, lift_bzhi, lift_pext, lift_bswap;
 lift_fn lift_mov, lift_movzx, lift_movsx, lift_lea, lift_xchg, lift_xadd, lift_cmpxchg, lift_cmpxchg8b;
 lift_fn lift_cmov, lift_setcc, lift_movbe, lift_lahf, lift_sahf, lift_cf, lift_df, lift_xlat, lift_fsbase;
 lift_fn lift_push, lift_pop, lift_pushf, lift_popf, lift_enter, lift_leave, lift_call, lift_ret;
-lift_fn lift_jmp, lift_jcc, lift_loop, lift_jrcxz, lift_syscall;
+lift_fn lift_jmp, lift_jcc, lift_loop, lift_jrcxz, lift_xbegin, lift_syscall;
 lift_fn lift_string, lift_movsd, lift_cmpsd;
 lift_fn lift_vmov, lift_movd, lift_movs, lift_movhl, lift_unpckq, lift_movddup, lift_bcast;
 lift_fn lift_bcast_block, lift_insert, lift_extract, lift_pinsr, lift_pextr, lift_vzero, lift_pshufd;

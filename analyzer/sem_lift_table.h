@@ -193,8 +193,8 @@
 	M(EMMS, nothing, 0)
 	M(WRFSBASE, refuse, 0)
 	M(WRGSBASE, refuse, 0)
-	M(XBEGIN, refuse, 0)
-	M(XABORT, nothing, 0) /* no transaction is ever begun in relocated code: opaque code may */
+	M(XBEGIN, xbegin, 0)
+	M(XABORT, nothing, 0) /* in a transaction that aborts nothing is ever logged */
 	M(XEND, nothing, 0)
 	M(INT, refuse, 0)
 	M(INT1, refuse, 0)

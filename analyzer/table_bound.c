@@ -212,7 +212,7 @@ static uint64_t edge_bound(struct query *q, struct loc l, uint32_t p, uint32_t t
 	int cc;
 
 	if (g->insn[i].flow != FLOW_JCC || b->succ[0] == b->succ[1] || !tv_decode(q->t, i, &x) ||
-	    (x.in.opcode_map == ZYDIS_OPCODE_MAP_DEFAULT && x.in.opcode >= 0xe0))
+	    (x.in.opcode_map == ZYDIS_OPCODE_MAP_DEFAULT && (x.in.opcode & 0xf0) != 0x70))
 		return TB_INF;
 	cc = (x.in.opcode & 15) ^ (b->succ[0] != to);
 	for (int hops = 0; hops < 4; hops++) {

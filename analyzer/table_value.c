@@ -49,6 +49,7 @@ uint32_t tv_writes(struct tctx *t, uint32_t i)
 {
 	enum { CALLER_SAVED = 0x0fc7 }; /* psABI: rax rcx rdx rsi rdi r8-r11 */
 	_Alignas(struct form) char tmp[FORM_TMP];
+	const uint8_t *p;
 
 	if (t->wr[i])
 		return t->wr[i];
@@ -56,8 +57,12 @@ uint32_t tv_writes(struct tctx *t, uint32_t i)
 	case FLOW_CALL:
 	case FLOW_ICALL:
 		return t->wr[i] = WR_KNOWN | CALLER_SAVED | WR_FLAGS | WR_MEM;
-	case FLOW_JMP:
 	case FLOW_JCC:
+		p = elf_at(t->d->m, t->g->insn[i].vaddr, 1);
+		if (!p || (*p != 0x0f && (*p & 0xf0) != 0x70))
+			break; /* loop*, xbegin */
+		return t->wr[i] = WR_KNOWN;
+	case FLOW_JMP:
 	case FLOW_IJMP:
 		return t->wr[i] = WR_KNOWN;
 	}

@@ -368,7 +368,8 @@ enum nondet {
 	NONDET_XGETBV,
 	NONDET_RDRAND,
 	NONDET_RDSEED,
-	NONDET_RDPID
+	NONDET_RDPID,
+	NONDET_XBEGIN /* not executed: recording in full begins here. tcb.resume leads here, too, tcb.target is its address */
 };
 
 /* ---- log chunks in memory --------------------------------------------------------------

@@ -27,6 +27,8 @@
  *     read their whole operand whatever the mask says: one record;
  *   - `movdir64b`: R of 64 bytes, then W of 64. Its destination has no segment.
  *
+ * A transaction (xbegin) that aborts gives none: what ran in it was undone, and nobody but itself ever saw it.
+ *
  * An instruction that faults gives no record. It gives them when it is restarted and completes.
  *
  * Always counted: `cmpxchg*` gives R and W whether or not it stored (SDM Vol. 2,

@@ -428,6 +428,7 @@ static inline bool within(uint64_t rip, const char *lo, const char *hi)
 enum { MC_RIP = UC_RIP / 8, MC_EFLAGS = UC_EFLAGS / 8, MC_MASK = UC_SIGMASK / 8 };
 struct rt_tcb *rt_sig_look(struct rt_tcb *t, const uint64_t *uc,
 			   struct rt_intr *in); /* the TCB in force: rt_switch.c */
+void rt_resume_where(struct rt_tcb *t, struct rt_intr *in); /* with the registers in t->sv, at tcb.resume */
 
 /* rt_sigact.c */
 int rt_sig_init(void);
@@ -460,6 +461,7 @@ void rt_record_signal(struct rt_tcb *t, int sig, const void *info, uint32_t when
 void rt_record_place(struct rt_tcb *t, const uint64_t *uc);
 void rt_record_end(struct rt_tcb *t, uint32_t why, uint32_t value, uint64_t rip); /* enum rec_why */
 void rt_nondet(struct rt_tcb *t);
+int rt_transaction(struct rt_tcb *t); /* as rt_chunk_full() */
 void rt_record_put(struct rt_tcb *t, const void *p, uint64_t n); /* a record, or part of one */
 
 /* rt_recfile.c: files that a recorded program maps. NULL, or why a replay could not have what is in the memory */
@@ -498,6 +500,7 @@ uint64_t rt_now(void); /* TSC; in a replay, of the recording */
 bool rt_replay_signal(struct rt_tcb *t, uint32_t when, uint64_t *mask);
 void rt_replay_diverged(const char *what, uint64_t rip) __attribute__((noreturn));
 const struct rec_nondet *rt_replay_nondet(struct rt_tcb *t, uint32_t what);
+void rt_replay_transaction(struct rt_tcb *t) __attribute__((noreturn));
 
 void rt_replay_here(struct rt_tcb *t, const struct rt_intr *in) __attribute__((noreturn));
 

@@ -346,6 +346,16 @@ void rt_nondet(struct rt_tcb *t)
 		memcpy(t->sv.gpr, n.value, sizeof(n.value));
 }
 
+/* about to begin a transaction: what becomes of it is logged in full */
+int rt_transaction(struct rt_tcb *t)
+{
+	t->t.what = 0;
+	if (rt.how == RT_REPLAY)
+		rt_replay_transaction(t);
+	t->t.lp = t->lp0 = t->th.rec;
+	return rt_switch_here(t, t->t.target, "it begins a transaction") == RT_DO_FINISH ? 0 : RT_DO_LEAVE;
+}
+
 /* ---- the start ---- */
 
 #define RSEQ_SIG 0x53053053u /* glibc's, sysdeps/unix/sysv/linux/x86/bits/rseq.h */

@@ -414,6 +414,18 @@ const struct rec_nondet *rt_replay_nondet(struct rt_tcb *t, uint32_t what)
 	return n;
 }
 
+/* The image that goes on in full has what follows. */
+void rt_replay_transaction(struct rt_tcb *t)
+{
+	const struct rec_end *e = (const void *)next();
+	struct rt_intr in;
+
+	if (e->head.kind != REC_END || e->why != REC_SWITCH || e->rip != t->t.target)
+		rt_replay_diverged("the beginning of a transaction was not recorded", t->t.target);
+	rt_resume_where(t, &in);
+	rt_replay_here(t, &in);
+}
+
 /* ---- the start ---- */
 
 /* Only the runtime's system calls are made from here on. Those of code that it has not relocated come back as SIGSYS

@@ -359,6 +359,8 @@ int rt_chunk_full(struct rt_tcb *t)
 {
 	int why;
 
+	if ((t->t.what & 0xff) == NONDET_XBEGIN)
+		return rt_transaction(t);
 	if (t->t.what) {
 		rt_nondet(t);
 		if (t->th.rec)

@@ -35,6 +35,14 @@ static void at_resume(struct rt_tcb *t, struct rt_intr *in, uint64_t lp)
 	rt_xlat(t, in->gpr, t->t.resume, &in->rflags, &in->w);
 }
 
+void rt_resume_where(struct rt_tcb *t, struct rt_intr *in)
+{
+	memset(in, 0, sizeof(*in));
+	memcpy(in->gpr, t->sv.gpr, sizeof(in->gpr));
+	in->rflags = rt_rflags(0x202, t->sv.flags);
+	at_resume(t, in, t->t.lp);
+}
+
 /* the system call has been made, its mark is written */
 static void called(struct rt_tcb *t, struct rt_intr *in, uint64_t lp)
 {
@@ -63,7 +71,9 @@ static void in_full(struct rt_tcb *t, uint64_t rip, struct rt_intr *in)
 	}
 	if (rip >= (uint64_t)rt_full_saved)
 		in->rflags = rt_rflags(in->rflags, t->sv.flags);
-	if (t->t.what) { /* an instruction that is still to be executed; tcb.resume is behind it */
+	if ((t->t.what & 0xff) == NONDET_XBEGIN) { /* all over again */
+		t->t.what = 0;
+	} else if (t->t.what) { /* an instruction that is still to be executed; tcb.resume is behind it */
 		memcpy(t->sv.gpr, in->gpr, sizeof(in->gpr));
 		t->sv.flags = rt_lahf(in->rflags);
 		rt_nondet(t);

@@ -249,6 +249,10 @@ static void write_log(const struct an_insn *ai, const struct plan_log *l)
 		v = sem_cond(l->reg, R[SEM_FC], R[SEM_FR]);
 		put(&v, 1);
 		break;
+	case LOG_HOP: /* xbegin's: whoever knows */
+		v = R[SEM_T0] = rnd() & 1;
+		put(&v, 1);
+		break;
 	case LOG_EA:
 		v = operand_ea(ai, l);
 		put(&v, l->w);
@@ -265,6 +269,12 @@ static void write_log(const struct an_insn *ai, const struct plan_log *l)
 	}
 }
 
+/* what is logged of a transfer itself, after its other effects */
+static bool of_transfer(const struct plan_log *l)
+{
+	return l->what == LOG_TARGET || l->what == LOG_HOP;
+}
+
 /* logs of instruction i at `when`; lp walks the list */
 static void logs(const struct an_group *g, const struct plan *p, uint32_t i, uint8_t when, bool target)
 {
@@ -277,7 +287,7 @@ static void logs(const struct an_group *g, const struct plan *p, uint32_t i, uin
 		k++;
 	hint = k;
 	for (; k < p->nlog && p->log[k].insn == i; k++)
-		if (p->log[k].when == when && (p->log[k].what == LOG_TARGET) == target)
+		if (p->log[k].when == when && of_transfer(&p->log[k]) == target)
 			write_log(&g->insn[i], &p->log[k]);
 }
 
@@ -437,6 +447,7 @@ static bool transfer(struct pos *at)
 	switch (g->insn[insn].flow) {
 	case FLOW_JCC:
 		went(at->g, at->b);
+		logs(g, plans[at->g], insn, AT_BEFORE, true);
 		if (R[SEM_T0]) {
 			if (b->succ[0] == AN_NONE)
 				return leave_for(at, g, insn);

@@ -204,6 +204,11 @@ goes_on() { # WORDS PROGRAM ARGS...
 	fi
 }
 goes_on 'it makes a thread' "$progs/thr_tsd"
+if [ "$("$progs/rtm_abort")" = 'rtm_abort 50' ]; then
+	goes_on 'it begins a transaction' "$progs/rtm_abort"
+else
+	echo "skipped: a recording that comes to a transaction (no RTM here)"
+fi
 goes_on 'it gives up rights' bash -c 'ulimit -n 100; ulimit -n'
 goes_on 'it loaded a module' "$progs/ldr_textrel"
 

@@ -174,7 +174,7 @@ cat >data.c <<'X'
 __asm__(".text; .globl info; .type info, @function; info: .byte 0x8e, 0xec, 2, 0, 0, 0, 0, 0, 6, 0xc3; .size info, . - info");
 __asm__(".text; .globl odd, more; .type odd, @function; .type more, @function;"
 	"more: nop; nop; nop; .byte 0x8e, 0x6f, 9, 0, 0, 0, 0, 6, 0xc3; .size more, . - more;"
-	"odd: xbegin 1f; 1: jmp more + 3; .size odd, . - odd");
+	"odd: int $0x81; jmp more + 3; .size odd, . - odd");
 int main(void) { return 7; }
 X
 cc -O1 -o data data.c

@@ -228,6 +228,7 @@ static bool skip(const struct insn *i)
 	case ZYDIS_MNEMONIC_STUI:
 	case ZYDIS_MNEMONIC_CLUI:
 	case ZYDIS_MNEMONIC_SENDUIPI:
+	case ZYDIS_MNEMONIC_XBEGIN:
 		return true;
 	default:
 		return false;

@@ -85,7 +85,7 @@ static const struct {
 	{"66 c3", "refused"},
 	{"cd 80", "refused"},
 	{"0f f7 c1", "refused"},
-	{"c7 f8 00 00 00 00", "refused"},
+	{"c7 f8 00 00 00 00", ""},
 	{"f4", ""},
 	{"0f 05", ""},
 };

@@ -77,6 +77,17 @@ private: .cfi_startproc
 	.cfi_endproc
 	.size	private, . - private
 
+/* a transaction: whether it aborts is logged on both ways; eax only where the fallback asks for it */
+fn begins
+	xbegin	1f
+	mov	(%rdi), %rcx
+	mov	(%rcx), %rax
+	xend
+	ret
+1:	mov	(%rsi,%rax,8), %eax
+	ret
+endfn begins
+
 	# what signal handlers return to: five of its bytes are patched, the others stay
 	.balign	16
 	.cfi_startproc

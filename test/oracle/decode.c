@@ -494,6 +494,10 @@ static void parse(struct parse *p)
 	case ZYDIS_MNEMONIC_INT3:
 		in->flags |= INSN_INT3;
 		break;
+	case ZYDIS_MNEMONIC_XBEGIN:
+		in->flags |= INSN_BRANCH | INSN_XBEGIN;
+		in->fallback = in->ip + in->len + zi->raw.imm[0].value.u;
+		break;
 	case ZYDIS_MNEMONIC_CPUID:
 	case ZYDIS_MNEMONIC_RDTSC:
 	case ZYDIS_MNEMONIC_RDTSCP:

@@ -340,6 +340,16 @@ static void step_to_trap(struct stepper *s, int *status)
 		fail("lost the program");
 }
 
+/* A transaction that aborts for no reason that eax tells (SDM Vol. 1, 16.3.5): any may */
+static void step_abort(struct stepper *s, const struct insn *in, int *status)
+{
+	s->regs.rip = in->fallback;
+	s->regs.rax = 0;
+	if (ptrace(PTRACE_SETREGS, s->pid, 0, &s->regs) < 0)
+		fail("cannot abort a transaction");
+	*status = W_STOPCODE(SIGTRAP);
+}
+
 bool step_begin(struct stepper *s, int *status)
 {
 	s->ip = s->regs.rip;
@@ -356,6 +366,10 @@ bool step_begin(struct stepper *s, int *status)
 		s->step.first = s->step.last = &s->call;
 		step_go_on(s);
 		return false;
+	}
+	if (s->step.first->flags & INSN_XBEGIN && !s->handler && !s->inject) {
+		step_abort(s, s->step.first, status);
+		return true;
 	}
 	step_to_trap(s, status);
 	return true;

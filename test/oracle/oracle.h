@@ -66,6 +66,7 @@ enum insn_flag {
 	INSN_INT3 = 32,
 	INSN_BRANCH = 64,
 	INSN_EXITS = 256, /* may leave a virtual machine, and lose its trap there */
+	INSN_XBEGIN = 512, /* aborted at once: under a step it would be, and the trap behind it be lost */
 	INSN_BAD = 128, /* bytes unreadable or not an instruction */
 };
 
@@ -80,6 +81,7 @@ struct insn {
 	uint8_t mask_size; /* bytes of an element of the mask register, MASK_SIGN */
 	uint8_t nelem; /* elements the mask covers */
 	bool cacheable;
+	uint64_t fallback; /* INSN_XBEGIN: where control goes */
 	struct access acc[4]; /* in the order of the records */
 };
 
