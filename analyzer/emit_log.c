@@ -140,7 +140,8 @@ static void log_ea(struct em *e, const struct plan_log *l, const struct dec *d, 
 		e->c.fail = "the plan logs the address of an operand that has none";
 		return;
 	}
-	s = scratch_get(e, dec_gprs(d) & live, live);
+	/* nor one that it is going to write: it may fault, and a handler may skip it */
+	s = scratch_get(e, dec_gprs(d), live);
 	lea(e, d, o, s.reg, l->disp);
 	store(e, s.reg, 8);
 	stored(e, l);

@@ -373,6 +373,7 @@ struct rt_where {
 	uint32_t where, module;
 	uint64_t copy_off;
 	uint16_t off, ahead; /* struct map_xlat */
+	bool stub; /* MAP_X_STUB */
 };
 void rt_xlat(struct rt_tcb *t, uint64_t *gpr, uint64_t rip, uint64_t *rflags, struct rt_where *w);
 uint64_t rt_rflags(uint64_t rflags, uint64_t lahf);

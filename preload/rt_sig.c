@@ -91,7 +91,7 @@ static void trapped(struct rt_tcb *t, uint64_t *uc, uint64_t trap)
 		in.gpr[R15] = t->t.r15;
 		due = false;
 	}
-	in.w = (struct rt_where){trap, RUN_STOP_IN_TEXT, ~0u, 0, 0, 0};
+	in.w = (struct rt_where){trap, RUN_STOP_IN_TEXT, ~0u, 0, 0, 0, false};
 	t->t.lp = in.lp;
 	rt_map_avoid(m, (uint32_t)(trap - m->bias));
 	put(uc, in.gpr, trap, in.rflags);

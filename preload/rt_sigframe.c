@@ -142,11 +142,24 @@ static void keep(struct rt_tcb *t, uint64_t uc, const struct rt_intr *in, uint32
 		memcpy(f->log, (void *)(in->lp + off - bytes), bytes + AHEAD);
 }
 
+/* Whose entry's or return's mark is still to come has callers that the decoder does not know: untraced code, a stub. */
+static void note_stack(struct rt_frames *s, uint64_t uc, const struct rt_intr *in)
+{
+	for (uint32_t i = 0; i < NSEEN; i++)
+		if (s->seen[i].uc == uc)
+			s->seen[i].uc = 0;
+	if (in->w.where == RUN_STOP_IN_TEXT || in->w.stub)
+		return;
+	s->seen[s->nseen % NSEEN].uc = uc;
+	s->seen[s->nseen++ % NSEEN].rsp = in->gpr[RSP];
+}
+
 /* Cut and event are written, tcb.lp is behind them. The log pointer of a region may be put back behind bytes
- * that are no longer its own, and even before the chunk (map_xlat.off): only those in the chunk are cut out. */
+ * that are no longer its own, and even before the chunk (map_xlat.off): only those behind tcb.lp, where the region went
+ * on, are cut out. */
 uint32_t rt_frame_enter(struct rt_tcb *t, int sig, uint64_t uc, const struct rt_intr *in)
 {
-	uint64_t pos = in->lp + in->w.off, at = in->lp > t->chunk ? in->lp : t->chunk;
+	uint64_t pos = in->lp + in->w.off, at = in->lp > t->t.lp ? in->lp : t->t.lp;
 	struct rt_frames *s = frames(t);
 	bool cut = in->w.where != RUN_STOP_IN_HOOK;
 	uint32_t bytes = (uint32_t)(pos - at), reason;
@@ -163,8 +176,7 @@ uint32_t rt_frame_enter(struct rt_tcb *t, int sig, uint64_t uc, const struct rt_
 		return reason;
 	}
 	say(t, sig, uc, in);
-	s->seen[s->nseen % NSEEN].uc = uc;
-	s->seen[s->nseen++ % NSEEN].rsp = in->gpr[RSP];
+	note_stack(s, uc, in);
 	t->t.expect = 0; /* no call of the program's leads to the handler: its entry logs rsp */
 	return 0;
 }

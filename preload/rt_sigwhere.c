@@ -56,7 +56,7 @@ static void called(struct rt_tcb *t, struct rt_intr *in, uint64_t lp)
 static void uncalled(struct rt_tcb *t, struct rt_intr *in, uint64_t lp)
 {
 	raw(in, (uint64_t)rt_sys_entry, lp);
-	in->w = (struct rt_where){t->t.target - 2, RUN_STOP_IN_HOOK, ~0u, 0, 0, 0};
+	in->w = (struct rt_where){t->t.target - 2, RUN_STOP_IN_HOOK, ~0u, 0, 0, 0, false};
 	in->gpr[RCX] = t->t.target;
 	in->gpr[R15] = t->t.r15;
 }
@@ -139,7 +139,7 @@ static struct rt_tcb *done(struct rt_tcb *t, struct rt_intr *in)
 	memcpy(in->gpr, rt_out.gpr, sizeof(in->gpr));
 	in->gpr[RSP] = rsp;
 	in->rflags = rt_rflags(in->rflags, rt_out.flags);
-	in->w = (struct rt_where){rt_out.rip, RUN_STOP_IN_TEXT, ~0u, 0, 0, 0};
+	in->w = (struct rt_where){rt_out.rip, RUN_STOP_IN_TEXT, ~0u, 0, 0, 0, false};
 	return NULL;
 }
 

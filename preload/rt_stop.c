@@ -75,7 +75,7 @@ static void gs_clear(void)
 int rt_stop_leave(struct rt_tcb *t, uint32_t reason, uint64_t rip)
 {
 	struct run_stop_state st;
-	struct rt_where w = {rip, RUN_STOP_IN_HOOK, ~0u, 0, 0, 0};
+	struct rt_where w = {rip, RUN_STOP_IN_HOOK, ~0u, 0, 0, 0, false};
 	uint64_t rflags = rt_rflags(0x202, t->sv.flags);
 
 	memset(&st, 0, sizeof(st));

@@ -4,15 +4,16 @@
  *
  * usage: step_sig N PROG ARGS...
  *        step_sig every PROG ARGS...
+ *        step_sig any PROG ARGS...
  *        step_sig hooks PROG ARGS...
  *
  * Counting begins when the program gets a SIGURG, which is kept from it, and ends with the next. N: a
  * SIGUSR1 after exactly N instructions; N = 0 sends nothing. every: a SIGUSR1 at every instruction (four times
  * at most) at which the program has it open, its own or the tracer's, but for those of the handler, which runs freely to its
  * sigreturn; and at every 16th of them a SIGUSR2 at the first instruction of the way into that handler at which
- * that is open. hooks: as every, but only at instructions of libptrace_rt.so; no
+ * that is open. any: as every, with the two signals that sigs_plug.c handles. hooks: as every, but only at instructions of libptrace_rt.so; no
  * SIGUSR2, and none while it is blocked. Exit status: the program's, or 100 if a second SIGURG came before N, 101 for what
- * should not happen. every, hooks: how many signals were sent is said on file descriptor 3.
+ * should not happen. every, any, hooks: how many signals were sent is said on file descriptor 3.
  */
 #define _GNU_SOURCE
 #include <elf.h>
@@ -32,6 +33,7 @@
 #define NR_SIGRETURN 15
 
 static int urgent; /* a SIGURG came */
+static int one = SIGUSR1, two = SIGUSR2;
 
 static int stop(pid_t p, int request, int sig)
 {
@@ -63,7 +65,7 @@ static int after(pid_t p, int st, long n)
 		}
 	}
 	if (n && WIFSTOPPED(st))
-		st = stop(p, PTRACE_CONT, SIGUSR1);
+		st = stop(p, PTRACE_CONT, one);
 	return finish(p, st);
 }
 
@@ -107,33 +109,36 @@ static int leave(pid_t p, int st, int handlers)
 static int into(pid_t p, int st, long n)
 {
 	if (!n) {
-		syscall(SYS_tgkill, p, p, SIGUSR2);
+		syscall(SYS_tgkill, p, p, two);
 		return st;
 	}
-	while (WIFSTOPPED(st) && !open_for(p, SIGUSR2))
+	while (WIFSTOPPED(st) && !open_for(p, two))
 		st = stop(p, PTRACE_SYSCALL, signal_of(st));
 	while (n-- &&
 	       WIFSTOPPED(st)) /* behind a system call or at a handler's entry no signal can be put in */
 		st = stop(p, PTRACE_SINGLESTEP, signal_of(st));
-	return stop(p, PTRACE_SINGLESTEP, SIGUSR2);
+	return stop(p, PTRACE_SINGLESTEP, two);
 }
 
 /* A few for each instruction: the tracer's system call hook begins anew when a signal comes before the call. */
+#define SEEN (1u << 20)
 static int enough(pid_t p)
 {
 	static struct {
 		uint64_t rip;
 		int n;
-	} seen[1 << 14];
+	} seen[SEEN];
+	static unsigned nseen;
 	struct user_regs_struct r;
 	uint64_t i;
 
-	if (ptrace(PTRACE_GETREGS, p, NULL, &r))
+	if (ptrace(PTRACE_GETREGS, p, NULL, &r) || nseen == SEEN / 2)
 		return 1;
-	for (i = r.rip; seen[i % (1 << 14)].n && seen[i % (1 << 14)].rip != r.rip; i++)
+	for (i = r.rip; seen[i % SEEN].n && seen[i % SEEN].rip != r.rip; i++)
 		;
-	seen[i % (1 << 14)].rip = r.rip;
-	return ++seen[i % (1 << 14)].n > 4;
+	nseen += !seen[i % SEEN].n;
+	seen[i % SEEN].rip = r.rip;
+	return ++seen[i % SEEN].n > 4;
 }
 
 /* the runtime's text */
@@ -181,23 +186,23 @@ static int every(pid_t p, int st)
 	while (WIFSTOPPED(st) && !urgent) {
 		int handlers = 1;
 
-		if (!open_for(p, SIGUSR1)) {
+		if (!open_for(p, one)) {
 			/* Not step by step: the flags that are pushed meanwhile would have the trap flag. Every other
 			 * time a signal waits for the end of this. */
 			int wait = !runtime.hi && blocked++ & 1;
 
 			if (wait && ++sent)
-				syscall(SYS_tgkill, p, p, SIGUSR1);
+				syscall(SYS_tgkill, p, p, one);
 			do
 				st = stop(p, PTRACE_SYSCALL, signal_of(st));
-			while (WIFSTOPPED(st) && !open_for(p, SIGUSR1));
+			while (WIFSTOPPED(st) && !open_for(p, one));
 			st = leave(p, st, wait);
 			if (runtime.hi && WIFSTOPPED(st)) /* one that waited comes first */
 				st = stop(p, PTRACE_SINGLESTEP, signal_of(st));
 		} else if (signal_of(st) || elsewhere(p) || enough(p)) {
 			st = stop(p, PTRACE_SINGLESTEP, signal_of(st));
 		} else {
-			st = stop(p, PTRACE_SINGLESTEP, SIGUSR1);
+			st = stop(p, PTRACE_SINGLESTEP, one);
 			if (++sent % 16 == 0 && !runtime.hi) {
 				st = into(p, st, nested++ % 12);
 				handlers++;
@@ -214,14 +219,18 @@ static int every(pid_t p, int st)
 
 int main(int argc, char **argv)
 {
-	int hooks = argc > 2 && !strcmp(argv[1], "hooks"),
-	    all = hooks || (argc > 2 && !strcmp(argv[1], "every")), st;
+	int hooks = argc > 2 && !strcmp(argv[1], "hooks"), any = argc > 2 && !strcmp(argv[1], "any"),
+	    all = hooks || any || (argc > 2 && !strcmp(argv[1], "every")), st;
 	long n = argc > 2 && !all ? atol(argv[1]) : -1;
 	pid_t p;
 
 	if (n < 0 && !all) {
-		fprintf(stderr, "usage: step_sig N|every|hooks PROG ARGS...\n");
+		fprintf(stderr, "usage: step_sig N|every|any|hooks PROG ARGS...\n");
 		return 101;
+	}
+	if (any) {
+		one = SIGRTMAX - 1;
+		two = SIGRTMAX;
 	}
 	p = fork();
 	if (!p) {

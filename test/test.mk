@@ -134,6 +134,11 @@ $(B)/test/step_sig: test/step_sig.c
 	@mkdir -p $(@D)
 	$(CC) $(CSTD) $(WARN) -O1 -g -o $@ $<
 check-programs: $(B)/test/step_prog $(B)/test/step_sig
+# and of any program
+$(B)/test/sigs_plug.so: test/sigs_plug.c
+	@mkdir -p $(@D)
+	$(CC) $(CSTD) $(WARN) -O2 -g -fPIC -shared -o $@ $<
+check-programs: $(B)/test/sigs_plug.so
 
 # threads and processes whose log cannot be kept
 $(B)/test/rough_prog: test/rough_prog.c

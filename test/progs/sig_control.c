@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 // BREAKS: SIGFPE, SIGILL, SIGTRAP and SIGBUS as control flow, a program's own int3.
 // BUILD: cc -O1
+// SIGS: sets the trap flag
 #define _GNU_SOURCE
 #include <setjmp.h>
 #include <signal.h>

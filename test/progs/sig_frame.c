@@ -2,6 +2,7 @@
 // BREAKS: frames that the kernel did not make where they are: a handler's context, copied away, is returned to by
 // rt_sigreturn by hand, several times over.
 // BUILD: cc -O1
+// SIGS: goes back to frames as they were, signals or not
 #define _GNU_SOURCE
 #include <signal.h>
 #include <stdio.h>

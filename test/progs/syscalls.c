@@ -2,6 +2,7 @@
 // BREAKS: inline syscall instructions: rcx and r11 after them, every other register kept, flags kept, a
 // buffer filled by the kernel whose contents become addresses.
 // BUILD: cc -O2
+// SIGS: sees in r11 that it is stepped
 // VARIANTS: clang
 #include <fcntl.h>
 #include <stdio.h>
