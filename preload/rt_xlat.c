@@ -124,7 +124,8 @@ void rt_xlat(struct rt_tcb *t, uint64_t *gpr, uint64_t rip, uint64_t *rflags, st
 			gpr[R15] = t->t.r15;
 		return;
 	}
-	*w = (struct rt_where){m->bias + x->vaddr, RUN_STOP_IN_COPY, m->index, rip - m->copy, 0, 0, x->flags & MAP_X_STUB};
+	*w = (struct rt_where){m->bias + x->vaddr,   RUN_STOP_IN_COPY, m->index, rip - m->copy, 0, 0,
+			       x->flags & MAP_X_STUB};
 	w->ahead = x->ahead;
 	if (rt_in_ring(gpr[R15])) /* else it is in tcb.lp, and exact */
 		w->off = x->off;
