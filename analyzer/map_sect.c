@@ -247,11 +247,22 @@ static void put_ops(struct mw *w, uint32_t gi)
 
 /* ---- blocks, sites, leaders ---- */
 
+/* MAP_G_UNWRITTEN */
+static uint32_t unwritten(const struct an_group *g)
+{
+	static const uint8_t saved[] = {SEM_RBX, SEM_RBP, SEM_R12, SEM_R12 + 1, SEM_R12 + 2, SEM_R12 + 3};
+	uint32_t writes = g->sum->ownwrite | g->sum->maywrite, set = 0;
+
+	for (uint32_t i = 0; i < sizeof(saved); i++)
+		set |= (~writes >> saved[i] & 1) << i;
+	return set * MAP_G_UNWRITTEN;
+}
+
 static void put_group(struct mw *w, uint32_t gi)
 {
 	const struct an_group *g = &w->m->group[gi];
 	struct map_group mg = {AN_NONE, string(w, g->name), w->blockbase[gi], g->nblock,
-			       g->sum->keeps ? MAP_G_KEEPS : 0};
+			       (g->sum->keeps ? MAP_G_KEEPS : 0) | unwritten(g)};
 
 	for (uint32_t b = 0; b < g->nblock; b++)
 		if ((g->block[b].flags & AN_B_ENTRY) && block_vaddr(g, b) < mg.vaddr)

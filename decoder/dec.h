@@ -120,7 +120,7 @@ bool map_roaddress(const struct map *m, uint64_t vaddr, uint64_t *v);
 
 /* ---- log.c: the stream of one thread ------------------------------------------------------ */
 
-#define LOG_MIN 512 /* bytes log_need can be asked for at most: the widest group of logs */
+#define LOG_MIN 1024 /* bytes log_need can be asked for at most: the widest group of logs */
 
 struct log;
 struct flow;

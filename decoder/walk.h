@@ -129,6 +129,7 @@ struct seek {
 	struct live live; /* at op */
 	uint64_t idle; /* blocks begun at the pause */
 	uint64_t visit; /* times that rip came up there */
+	uint32_t nots; /* times that it looks the same, and is not */
 };
 #define SIG_EVENT (12 + sizeof(struct run_signal))
 
@@ -230,11 +231,14 @@ static inline bool need(struct walker *w, size_t n)
 
 /* walk_live.c */
 void walk_live(const struct map *m, uint32_t op, struct live *l);
+void live_before(const struct sem_op *o,
+		 uint8_t *need); /* from what is needed behind it; SEM_NREGS of them */
 bool live_same(const struct live *l, const uint64_t *x, const uint64_t *y);
 
-/* walk_again.c. RECORDS: with accesses in between; IDLE: without */
-enum again { AGAIN_NO, AGAIN_RECORDS, AGAIN_IDLE };
-enum again walk_again(struct walker *w, const struct live *l);
+/* walk_again.c. RECORDS: with accesses in between; IDLE: without; LATER: it is not now, but at the earliest the *later-th
+ * time from now on that what is live looks the same */
+enum again { AGAIN_NO, AGAIN_RECORDS, AGAIN_IDLE, AGAIN_LATER };
+enum again walk_again(struct walker *w, const struct live *l, const uint64_t *gpr, uint32_t *later);
 
 /* walk_sig.c. Those that move control set w->at_mark */
 int sig_take(struct walker *w, const struct place *at);

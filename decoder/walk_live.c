@@ -73,7 +73,7 @@ static void group_uses(const struct sem_op *o, uint8_t *need)
 		use(need, v.df, 4);
 }
 
-static void before(const struct sem_op *o, uint8_t *need)
+void live_before(const struct sem_op *o, uint8_t *need)
 {
 	struct sem_use u[4];
 	unsigned nw = o->dst < SEM_NREGS ? need[o->dst] : 0;
@@ -129,7 +129,7 @@ static bool backward(struct graph *g, struct run *r)
 		for (uint32_t i = 0; r->next[k] != NONE32 && i < SEM_NREGS; i++)
 			use(need, i, g->run[r->next[k]].need[i]);
 	for (uint32_t op = r->to < g->m->nop ? r->to + 1 : r->to; op-- > r->from;)
-		before(&g->m->op[op], need); /* second slots are no ops: SEM_END */
+		live_before(&g->m->op[op], need); /* second slots are no ops: SEM_END */
 	if (!memcmp(need, r->need, sizeof(need)))
 		return false;
 	memcpy(r->need, need, sizeof(need));

@@ -8,8 +8,8 @@
  * From the time the bytes before a pause are at hand there is a breakpoint at the first op of instruction
  * rip. It is the place when all but U bytes have been read. Where rip can come up again without a byte
  * read in between (a loop whose exit is computed), it is the time when the general registers that matter from
- * there on (walk_live.c) are those of the signal, or the time that the signal says (run_signal.visit). If they are the same the next time, too
- * (walk_again.c), nobody can know; then, as always when the place is not found, the walk is lost.
+ * there on (walk_live.c; on the way that control takes: walk_again.c) are those of the signal, or the time that the signal says
+ * (run_signal.visit). If they are the same another time, too, nobody can know; then, as always when the place is not found, the walk is lost.
  *
  * Other places, where the stream gives out:
  *
@@ -190,7 +190,8 @@ void seek_next(struct walker *w)
 	} else if (log_peek(w->log, p.pos, &e, sizeof(e))) {
 		k->s = e.s;
 		k->bad = e.mark != (RUN_MARK_EVENT | RUN_EV_SIGNAL << RUN_MARK_ID_SHIFT) ||
-			 e.arg != sizeof(e.s) || e.s.where > RUN_STOP_IN_TEXT || e.s.ahead > LOG_MIN;
+			 e.arg != sizeof(e.s) || e.s.where > RUN_STOP_IN_TEXT || e.s.ahead > LOG_MIN ||
+			 e.s.nstack > sizeof(e.s.stack);
 	} else {
 		k->bad = true;
 	}
@@ -237,6 +238,8 @@ int seek_break(struct walker *w, bool *taken)
 	struct seek *k = &w->seek;
 	struct place at = {k->m, k->block, k->insn, k->op, true, false};
 	uint64_t done = 0;
+	enum again again;
+	uint32_t later;
 
 	*taken = false;
 	if ((size_t)(w->lim - w->p) != k->ahead || ++k->visit < k->s.visit)
@@ -246,14 +249,24 @@ int seek_break(struct walker *w, bool *taken)
 		if (!done)
 			return 0;
 	}
+	if (by_flow(w) && !stops(w))
+		return 0;
+	if (!done && !k->ahead && !k->s.visit) {
+		if (k->nots) {
+			k->nots--;
+			return 0;
+		}
+		again = walk_again(w, &k->live, k->s.gpr, &later);
+		if (again == AGAIN_LATER && !by_flow(w)) {
+			k->nots = later - 1;
+			return 0;
+		}
+		if (again == AGAIN_RECORDS)
+			return lost(w, "a signal came in a loop that logs nothing, and each of its turns "
+				       "looks the same");
+	}
 	if (!by_flow(w))
 		walk_flow_signal(w, k->s.ip);
-	else if (!stops(w))
-		return 0;
-	if (!done && !k->ahead && !k->s.visit && walk_again(w, &k->live) == AGAIN_RECORDS) {
-		return lost(
-			w, "a signal came in a loop that logs nothing, and each of its turns looks the same");
-	}
 	*taken = true;
 	if (done > w->rep_done && walk_rep_part(w, k->rep, done))
 		return 1;

@@ -394,7 +394,8 @@ int sig_resume(struct walker *w, uint64_t size)
 	if (a) {
 		restore(w);
 		was = a->at.begun || a->handed ? a->s.rip : 0;
-		told = a->handed && a->s.rip && a->s.gpr[SEM_RSP] == r.gpr[SEM_RSP]; /* rip 0: its mark was due */
+		told = a->handed && a->s.rip &&
+		       a->s.gpr[SEM_RSP] == r.gpr[SEM_RSP]; /* rip 0: its mark was due */
 		if (a->at.begun)
 			cut_block(w, &a->at, -1);
 		free(a);

@@ -24,7 +24,7 @@
 #include "sem.h"
 
 #define MAP_MAGIC 0x31304d5450545000ull
-#define MAP_VERSION 44 /* of format and analysis together: part of the cache key */
+#define MAP_VERSION 45 /* of format and analysis together: part of the cache key */
 
 enum map_section {
 	MAP_COPY, /* bytes: instrumented text */
@@ -175,7 +175,11 @@ struct map_group {
 	                        neighbours. The other way round: map_block.group */
 	uint32_t flags; /* MAP_G_* */
 };
-enum { MAP_G_KEEPS = 1 }; /* returns with the log pointer in r15: to its own callers only */
+enum {
+	MAP_G_KEEPS = 1, /* returns with the log pointer in r15: to its own callers only */
+	/* times a mask of those of rbx, rbp, r12 to r15 that none of its instructions writes, and callees restore */
+	MAP_G_UNWRITTEN = 2,
+};
 
 struct map_block {
 	uint32_t vaddr;

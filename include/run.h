@@ -22,7 +22,7 @@
 
 #include <stdint.h>
 
-#define RUN_VERSION 17
+#define RUN_VERSION 18
 
 /* ---- stream: marks -------------------------------------------------------------------
  *
@@ -112,7 +112,11 @@ struct run_signal {
 	uint64_t
 		visit; /* the thread is about to execute rip for the visit-th time since the last byte of the stream before
 	                   the `ahead` ones was logged. 0: not known */
+	/* the stack from RUN_SIGNAL_BELOW bytes below rsp (the red zone) on; so many of its bytes are known */
+	uint64_t nstack;
+	uint8_t stack[512];
 };
+#define RUN_SIGNAL_BELOW 128
 /* Where control goes on: right before what the copy of instruction rip does and logs. What stands between it and the
  * instruction before has an address map entry for rip, too, and is passed over: logs of that one, and at a
  * block's start the logs there. The address map says where that is: MAP_X_START. */

@@ -22,6 +22,7 @@
 #define PARTIAL 1024 /* bytes of log at once */
 #define AHEAD 256 /* stored, but not counted yet by the instruction that was interrupted */
 #define UC_WORDS (UC_SIZE / 8)
+#define NEAR_FRAME (32 << 10) /* the kernel's frame: 16 KiB with all of the processor's state */
 
 const uint8_t rt_uc_word[16] = {
 	[R8] = UC_R8 / 8,   [R9] = UC_R9 / 8,	[R10] = UC_R10 / 8, [R11] = UC_R11 / 8,
@@ -97,6 +98,17 @@ static void drop(struct rt_frames *s, const struct frame *f)
 		s->next = i;
 }
 
+/* What is around rsp, as far as the kernel has just written there, or in the same page. */
+static void window(struct run_signal *s, uint64_t uc, uint64_t rsp)
+{
+	uint64_t end = (rsp + RT_PAGE - 1) & ~(RT_PAGE - 1), from = rsp - RUN_SIGNAL_BELOW;
+
+	if (uc >= from || rsp - uc > NEAR_FRAME)
+		return; /* another stack */
+	s->nstack = end - from < sizeof(s->stack) ? end - from : sizeof(s->stack);
+	memcpy(s->stack, (void *)from, s->nstack);
+}
+
 static void say(struct rt_tcb *t, int sig, uint64_t uc, const struct rt_intr *in)
 {
 	struct run_signal s = {.signo = (uint32_t)sig, .frame = uc};
@@ -108,6 +120,7 @@ static void say(struct rt_tcb *t, int sig, uint64_t uc, const struct rt_intr *in
 	s.rflags = in->rflags;
 	s.visit = in->visit;
 	memcpy(s.gpr, in->gpr, sizeof(s.gpr));
+	window(&s, uc, in->gpr[RSP]);
 	rt_event_with(t, RUN_EV_SIGNAL, sizeof(s), &s, sizeof(s));
 }
 

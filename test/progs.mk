@@ -35,5 +35,7 @@ pt-procs: all check-programs
 
 soak: pt-procs
 	nice env BUILD=$(B) test/pt.sh --long
+	nice env BUILD=$(B) SIGS_JOBS=2 test/sigs.sh $(PROGS)
+	nice env BUILD=$(B) SIGS_JOBS=2 test/sigs.sh --usec 100 $$(OUT=$(B)/test/progs test/progs/build.sh --list-procs)
 	nice sh workloads/soak.sh $(B)
 	nice test/real/trees.sh --build $(B) --cold $(TREES)

@@ -4,10 +4,10 @@
 # that ends early, and every address of the trace the one that was logged
 #
 #	test/sigs.sh PROG...		at every instruction of what runs of the first thread, a few times each (step_sig any)
-#	test/sigs.sh --usec N PROG...	every N microseconds of what the process computes, whichever thread that is
+#	test/sigs.sh --usec N PROG...	every N microseconds, whichever thread is running then
 #
-# Each runs twice: with every address logged, and without. Programs that say `SIGS: WHY` in their header are left out: what they do is another thing
-# with signals, or when it is stepped.
+# Each runs twice: with every address logged, and without. Left out are programs whose header says `SIGS: WHY`, as what they do
+# is another thing with signals, or when it is stepped, and those whose trace ends early.
 #
 # Environment: BUILD (build); SIGS_JOBS=N runs N at a time; SIGS_KEEP=1 keeps the files of failed ones; PTRACE_CF (soft).
 # Exit status: 0 all passed, 1 some failed, 2 something needed is missing.
@@ -58,11 +58,14 @@ traced() {
 one() { # PROG
 	d=$work/$(basename "$1") why='' detail=''
 	result=skip
-	detail=$(field SIGS "$1")
-	[ -z "$detail" ] || return
+	for f in SIGS KILLED STOPS STOPS_TODAY FAILS_TODAY; do
+		detail=$(field $f "$1")
+		[ -z "$detail" ] || { detail="$f: $detail"; return; }
+	done
 	mkdir "$d"
 	# as it is with the signals, but for what interrupts it at every instruction
-	timeout -k 5 60 env LD_PRELOAD="$plug" "$1" > "$d/native" 2> "$d/native.err" < /dev/null
+	timeout -k 5 60 env LD_PRELOAD="$plug" "$1" > "$d/native" 2> "$d/native.err" 3> "$d/sent" \
+		< /dev/null
 	want=$?
 	if grep -q SKIPPED "$d/native"; then
 		detail=$(grep SKIPPED "$d/native"); return

@@ -2,7 +2,7 @@
  *
  * sigs_plug.c - preloaded, it makes any program one that signals interrupt (sigs.sh)
  *
- * SIGS_USEC=N: every N microseconds of the process's computing, wherever it is, whichever thread it is. Else it
+ * SIGS_USEC=N: every N microseconds, whichever thread is running then. Else it
  * says to step_sig that it may begin. A program that blocks or handles these signals, or ends by one, does what it does.
  */
 #define _GNU_SOURCE
@@ -39,7 +39,7 @@ static void __attribute__((constructor)) begin(void)
 	sigaction(SIGRTMAX, &sa, NULL);
 	if (!usec) {
 		kill(getpid(), SIGURG);
-	} else if (!timer_create(CLOCK_PROCESS_CPUTIME_ID, &ev, &timer)) {
+	} else if (!timer_create(CLOCK_MONOTONIC, &ev, &timer)) {
 		it.it_value = it.it_interval = (struct timespec){0, 1000 * atol(usec)};
 		timer_settime(timer, 0, &it, NULL);
 	}

@@ -44,7 +44,8 @@ run_beside hold test/hold.sh "$b"
 p=$b/test/progs
 # a signal at every instruction of programs that know nothing of it
 run sigs env BUILD="$b" SIGS_JOBS=2 test/sigs.sh "$p"/r15_forms "$p"/sig_nested "$p"/sig_skip "$p"/keep_loop "$p"/rep_strings \
-	"$p"/x87 "$p"/sig_longjmp "$p"/computed_goto "$p"/varargs "$p"/popf "$p"/enter_leave "$p"/tailcall "$p"/proc_fork_handler
+	"$p"/x87 "$p"/sig_longjmp "$p"/computed_goto "$p"/varargs "$p"/popf "$p"/enter_leave "$p"/tailcall "$p"/proc_fork_handler \
+	"$p"/disp32 "$p"/back_to_back "$p"/fs_base "$p"/lock_jump "$p"/setjmp.O0
 # every program once, and the variants that differ most
 # shellcheck disable=SC2046 # names without spaces
 run e2e env BUILD="$b" E2E_JOBS=2 test/e2e.sh $(OUT=$p test/progs/build.sh --list-base) \

@@ -1336,6 +1336,80 @@ static void test_same(void)
 	}
 }
 
+/* A function is called from two places in each of three turns, nothing is logged. What it uses itself is the same each time:
+ * the caller's count tells the turn, in a register that it passes on, or in one that no instruction of it writes; the
+ * return address tells the place. */
+static void turns_map(unsigned count)
+{
+	uint32_t head, call[2], end;
+
+	reset();
+	leader(0x1000, 0, MAP_LEADER_RETURN);
+	block(0x1000, 0, 1);
+	insn();
+	op(SEM_IMM, 8, count, SEM_NONE, SEM_NONE, 3);
+	op(SEM_JMP, 0, SEM_NONE, SEM_NONE, SEM_NONE, SEM_TARGETS(nop + 1, 0));
+	head = block(0x1010, 0, 1);
+	insn();
+	call_ops(0x1010);
+	call[0] = op(SEM_CALL, 0, SEM_NONE, SEM_NONE, SEM_NONE, 0);
+	block(0x1015, 0, 1);
+	insn();
+	call_ops(0x1015);
+	call[1] = op(SEM_CALL, 0, SEM_NONE, SEM_NONE, SEM_NONE, 0);
+	block(0x101a, 0, 1);
+	insn();
+	op(SEM_ADD, 8, count, count, SEM_NONE, (uint64_t)-1);
+	end = op(SEM_JCC, 0, SEM_NONE, count, SEM_NONE, 0);
+	ops[end].imm = SEM_TARGETS(head, nop);
+	exit_block(0x1020);
+	for (int i = 0; i < 2; i++)
+		ops[call[i]].imm = SEM_TARGETS(nop, call[i] + 1);
+	block(0x1100, 1, 2);
+	groups[1].flags = 1 * MAP_G_UNWRITTEN; /* rbx */
+	insn();
+	rec(0x1100, PTRACE_W, 1, SEM_RSP, 0);
+	insn();
+	ret_ops(0x1101);
+	handler_map();
+}
+
+static void test_turns(void)
+{
+	for (unsigned k = 0; k < 2 * 3 * 2; k++) {
+		struct run_signal s = {
+			.where = RUN_STOP_IN_COPY, .frame = FRAME, .rip = 0x1100, .nstack = 512};
+		unsigned count = k & 1 ? SEM_RBX : SEM_RCX, turn = k / 4, place = k / 2 & 1;
+		uint64_t to = BIAS + (place ? 0x101a : 0x1015);
+		struct ptrace_rec want[20];
+		size_t n = 0;
+
+		turns_map(count);
+		s.gpr[count] = 3 - turn;
+		s.gpr[SEM_RSP] = RSP0 - 8;
+		memcpy(s.stack + RUN_SIGNAL_BELOW, &to, 8);
+		put_cut(0, s);
+		put_handler(0x9000, HRSP);
+		put_return(HRSP);
+		put_event(RUN_EV_EXIT, 0);
+		for (unsigned i = 0; i < 6; i++) {
+			want[n++] = (struct ptrace_rec)REC(i & 1 ? 0x1015 : 0x1010, RSP0 - 8, 8, W);
+			if (i == turn * 2 + place) {
+				want[n++] = (struct ptrace_rec)REC(0x2000, 0x9000, 1, R);
+				want[n++] = (struct ptrace_rec)REC(0x2001, HRSP, 8, R);
+			}
+			want[n++] = (struct ptrace_rec)REC(0x1100, RSP0 - 8, 1, W);
+			want[n++] = (struct ptrace_rec)REC(0x1101, RSP0 - 8, 8, R);
+		}
+		expect(k & 1 ? "the turn that a kept register tells"
+			     : "the turn that a passed register tells",
+		       go(), WALK_EXIT, want, n);
+		groups[1].flags = 0;
+		check(k & 1 ? go() == WALK_LOST : go() == WALK_EXIT,
+		      "a register that may be written tells nothing");
+	}
+}
+
 static void test_bad_cuts(void)
 {
 	struct run_signal s = {.where = RUN_STOP_IN_COPY, .frame = FRAME, .rip = 0x1010};
@@ -1667,6 +1741,7 @@ int main(void)
 	test_part();
 	test_part_count();
 	test_same();
+	test_turns();
 	test_bad_cuts();
 	test_signal_blocks();
 	test_ijmp();

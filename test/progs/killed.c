@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
 // BREAKS: a program that dies of a signal: the trace must reach up to it; the access that faults is not one.
 // BUILD: cc -O2
-// SIGS: killed by a signal
 // STATUS: 139
 // STOPS: 1000 the run was killed
 #include <stdio.h>

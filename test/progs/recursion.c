@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 // BREAKS: recursion that is not tail recursion: register saves per level, mutual cycles in the call graph.
 // BUILD: cc -O2
+// SIGS: its calls differ further up the stack than a signal tells of
 // VARIANTS: O0 O3 Os clang
 #include <stdio.h>
 
