@@ -504,12 +504,14 @@ static void loop_insn(struct em *e, uint32_t b, const struct dec *d, uint32_t i,
 	unsigned rel = d->in.opcode == 0xc7 ? 4 : 1;
 
 	code_insn(c);
-	flow_begin(e, b);
+	if (rel == 1)
+		flow_begin(e, b);
 	code_bytes(c, d->b, d->in.length - rel);
 	c->lr = code_more(c->lr, c->nlr, &c->caplr, sizeof(*c->lr));
 	c->lr[c->nlr++] = (struct lref){c->n, one, rel == 1};
 	code_bytes(c, "\0\0\0", rel);
-	flow_end(e, b);
+	if (rel == 1)
+		flow_end(e, b);
 	for (unsigned taken = 0; taken < 2; taken++) {
 		uint32_t to;
 

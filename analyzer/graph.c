@@ -47,13 +47,6 @@ static bool make_room(struct gr *gr)
 	return gr->op && gr->note;
 }
 
-/* An xbegin: its fallback must be in the group, which logs eax there. With Intel PT not yet: what an aborted transaction ran is in the processor's
- * trace all the same, and nobody would take it out. */
-static bool can_begin(const struct gr *gr, const struct an_insn *xbegin)
-{
-	return gr->g->block[xbegin->block].succ[0] != AN_NONE && !(gr->mapflags & MAP_F_PT);
-}
-
 static int lift_all(struct gr *gr, int *bad)
 {
 	_Alignas(struct form) char tmp[FORM_TMP];
@@ -68,7 +61,8 @@ static int lift_all(struct gr *gr, int *bad)
 		struct sem_op *op;
 
 		gi->op = gr->nop;
-		if (f->n < 0 || (f->cc == GR_CC_XBEGIN && !can_begin(gr, ai))) {
+		if (f->n < 0 || (f->cc == GR_CC_XBEGIN && gr->g->block[ai->block].succ[0] == AN_NONE)) {
+			/* the fallback logs eax, and so must be in the group */
 			*bad = 1;
 			return -1;
 		}

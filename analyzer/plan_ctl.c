@@ -70,7 +70,8 @@ static void jcc(struct pe *e, uint32_t bi, const struct an_block *b, uint32_t in
 {
 	struct gr *gr = e->gr;
 
-	if (gr->mapflags & MAP_F_PT) {
+	/* that a transaction was aborted is in the log with Intel PT, too: what it had logged is not */
+	if ((gr->mapflags & MAP_F_PT) && gr->in[insn].cc != GR_CC_XBEGIN) {
 		ctl(e, SEM_JCC_FLOW, SEM_NONE);
 	} else if (gr->b[bi].ctl_log) {
 		if (gr->in[insn].cc > 15) /* loop*, jrcxz, xbegin */

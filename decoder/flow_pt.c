@@ -12,6 +12,9 @@
  * Looking whether a signal came before the next asked-for instruction (`stops`) goes on to that one: what is found on
  * the way is kept (`ahead`), so that nothing is passed that is not meant to be.
  *
+ * What a transaction executed is told when it has committed; that of one that was aborted is dropped: the log of it is undone, too, and
+ * the walk never asks for it.
+ *
  * What modules there are is known before the walk says so: their records are all there. All that do not replace
  * another are in the image from the beginning, so that a thread may run code that another one has loaded.
  */
@@ -67,6 +70,15 @@ struct pt_flow {
 		struct place *place;
 		uint32_t nplace, cap;
 	} ahead;
+	struct { /* asked-for instructions within a transaction */
+		struct told {
+			uint64_t ip, next, tsc;
+			bool ptw;
+		} * v;
+		uint32_t n, next, cap;
+		bool on; /* it goes on; else they are to be told before anything is passed */
+		bool undone; /* it was aborted, and the jump that the processor makes is still to come */
+	} tx;
 	bool peek; /* not answering: the walk may have more to say before it asks */
 	bool unknown; /* in code that has no image, since the last block */
 	uint64_t ovf; /* OVF packets before it */
@@ -196,6 +208,8 @@ static int lose(struct pt_flow *p, const char *fmt, ...)
 	p->out = false;
 	p->unknown = false;
 	p->nbits = 0;
+	p->tx.n = p->tx.next = 0;
+	p->tx.on = p->tx.undone = false;
 	return FLOW_LOST;
 }
 
@@ -314,6 +328,21 @@ static void at_enabled(struct pt_flow *p, const struct pt_event *e)
 	p->ahead.tsc = p->time;
 }
 
+/* A transaction begins, or ends (MODE.TSX). Nested ones are nobody's business. */
+static int pass_transaction(struct pt_flow *p, const struct pt_event *e)
+{
+	if (e->variant.tsx.aborted) {
+		p->jumped = false;
+		p->tx.n = p->tx.next = 0;
+		p->tx.undone = true;
+	} else if (!e->ip_suppressed && !e->status_update && p->jumped && arrive(p, e->variant.tsx.ip)) {
+		return FLOW_OK; /* comes once more, with the jump done */
+	}
+	p->tx.on = e->variant.tsx.speculative;
+	p->have = false;
+	return GO;
+}
+
 static int pass_event(struct pt_flow *p)
 {
 	const struct pt_event *e = &p->it.event;
@@ -321,9 +350,13 @@ static int pass_event(struct pt_flow *p)
 	switch (e->type) {
 	case ptev_async_branch:
 	case ptev_async_disabled: {
+		bool undone = p->tx.undone;
 		uint64_t from = e->type == ptev_async_branch ? e->variant.async_branch.from
 							     : e->variant.async_disabled.at;
 
+		p->tx.undone = false;
+		if (undone && e->type == ptev_async_branch)
+			break; /* to the fallback */
 		if (p->jumped && arrive(p, from))
 			return FLOW_OK; /* comes once more, with the jump done */
 		p->from = (struct place){.ip = from, .alt = from};
@@ -355,6 +388,8 @@ static int pass_event(struct pt_flow *p)
 		return lose(p, "the processor lost packets (OVF)");
 	case ptev_ptwrite:
 		return pass_ptwrite(p, e);
+	case ptev_tsx:
+		return pass_transaction(p, e);
 	default:
 		break;
 	}
@@ -455,20 +490,49 @@ static int pass(struct pt_flow *p)
 
 /* ---- the walk's side ------------------------------------------------------------------------------------ */
 
+/* There is an asked-for instruction in what pass() has just passed. Within a transaction it is kept. */
+static void found(struct pt_flow *p)
+{
+	at_branch(p);
+	p->ahead.asked = !p->tx.on;
+	if (!p->tx.on)
+		return;
+	if (p->tx.n == p->tx.cap) {
+		p->tx.cap = p->tx.cap ? 2 * p->tx.cap : 64;
+		p->tx.v = xrealloc(p->tx.v, p->tx.cap, sizeof(*p->tx.v));
+	}
+	p->tx.v[p->tx.n++] = (struct told){p->ahead.ip, p->ahead.next, p->ahead.tsc, p->ahead.ptw};
+}
+
+/* the next one of a transaction that has committed; false: there is none */
+static bool committed(struct pt_flow *p)
+{
+	const struct told *t = &p->tx.v[p->tx.next];
+
+	if (p->tx.on || p->tx.next == p->tx.n)
+		return false;
+	p->ahead.ip = t->ip;
+	p->ahead.next = t->next;
+	p->ahead.ptw = t->ptw;
+	p->ahead.tsc = t->tsc;
+	p->ahead.asked = true;
+	if (++p->tx.next == p->tx.n)
+		p->tx.n = p->tx.next = 0;
+	return true;
+}
+
 /* on to the next asked-for instruction, unless that is reached already */
 static int look(struct pt_flow *p)
 {
-	while (!p->ahead.asked && !p->ahead.bad) {
+	while (!p->ahead.asked && !p->ahead.bad && !committed(p)) {
 		int rc = pass(p);
 
 		if (rc == WAIT)
 			return rc;
-		if (rc == FLOW_OK) {
-			p->ahead.asked = true;
-			at_branch(p);
-		} else if (rc != GO) {
+		if (rc == FLOW_OK)
+			found(p);
+		else if (rc != GO)
 			p->ahead.bad = rc;
-		}
 	}
 	return p->ahead.bad;
 }
@@ -520,7 +584,7 @@ static bool flow_stops(struct flow *f, uint64_t ip, bool back)
 			memmove(p->ahead.place, at + 1, p->ahead.nplace * sizeof(*at));
 			return true;
 		}
-		if (p->ahead.asked || p->ahead.bad)
+		if (p->ahead.asked || p->ahead.bad || committed(p))
 			return false;
 		p->peek = true;
 		rc = pass(p);
@@ -531,8 +595,7 @@ static bool flow_stops(struct flow *f, uint64_t ip, bool back)
 		case WAIT:
 			return false;
 		case FLOW_OK:
-			p->ahead.asked = true;
-			at_branch(p);
+			found(p);
 			break;
 		case FLOW_LOST:
 			p->ahead.bad = FLOW_LOST;
@@ -577,6 +640,7 @@ static int flow_resync(struct flow *f, uint32_t *counter)
 	p->ahead.bad = 0;
 	p->ahead.counter = 0;
 	p->nbits = 0;
+	p->tx.n = p->tx.next = 0;
 	while (rc != FLOW_END && !p->ahead.counter) {
 		rc = pass(p);
 		if (rc == FLOW_LOST)
@@ -606,6 +670,7 @@ static void flow_close(struct flow *f)
 	free(p->mapped);
 	free(p->ahead.place);
 	free(p->told.at);
+	free(p->tx.v);
 	free(p);
 }
 

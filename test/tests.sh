@@ -58,7 +58,7 @@ run_beside replay test/replay.sh "$b"
 # control flow that is not in the log: programs with one thread
 run flow env BUILD="$b" test/flow/flow.sh "$p"/jt_dense "$p"/computed_goto "$p"/setjmp "$p"/flags_odd "$p"/last_ret \
 	"$p"/rep_strings "$p"/exceptions "$p"/ucontext "$p"/r15_branch "$p"/tailcall "$p"/plt_self "$p"/dlopen \
-	"$p"/signals "$p"/sig_longjmp "$p"/sig_frame "$p"/fault_loop "$p"/stk_jump
+	"$p"/signals "$p"/sig_longjmp "$p"/sig_frame "$p"/fault_loop "$p"/stk_jump "$p"/rtm_abort
 # Intel PT, under the simulator
 # shellcheck disable=SC2046
 run pt env BUILD="$b" PT_JOBS=2 test/pt.sh $(OUT=$p test/progs/build.sh --list-base) \

@@ -399,6 +399,67 @@ static void branches(void)
 	f->ops->close(f);
 }
 
+static void tsx(bool in, bool aborted, uint64_t v)
+{
+	put((struct pt_packet){
+		.type = ppt_mode,
+		.payload.mode = {.leaf = pt_mol_tsx, .bits.tsx = {.intx = in, .abrt = aborted}}});
+	ip(ppt_fup, v);
+}
+
+/* What an aborted transaction executed is not told, nor that it jumped; a jump right before one, and what
+ * one that committed executed, is. A signal ends one: it comes at the fallback. */
+static void transactions(void)
+{
+	struct flow *f;
+
+	begin(RUN_PT_BRANCHES);
+	psb(COPY, 0);
+	lap(true, true);
+	tsx(true, false, COPY);
+	lap(false, true);
+	tnt("T");
+	tsx(false, true, COPY + 7);
+	ip(ppt_tip, COPY);
+	lap(true, true);
+	tsx(true, false, COPY);
+	lap(false, true);
+	lap(true, true);
+	tsx(false, false, COPY);
+	lap(false, false);
+	counter(1);
+	ip(ppt_tip, COPY);
+	tsx(true, false, COPY);
+	lap(true, true);
+	tsx(false, true, COPY);
+	ip(ppt_tip, COPY + 9);
+	ip(ppt_fup, COPY + 9);
+	ip(ppt_tip_pgd, 0);
+	ip(ppt_tip_pge, ENTRY);
+	lap(true, true);
+	tsx(true, false, COPY);
+	lap(true, true);
+	f = opened();
+	WENT(f, JE, COPY + 7);
+	WENT(f, JNE, COPY);
+	check(!f->ops->stops(f, COPY + 7, false), "an abort is no signal");
+	WENT(f, JE, COPY + 7);
+	WENT(f, JNE, COPY);
+	check(!f->ops->stops(f, COPY, false), "nor is a commit");
+	WENT(f, JE, COPY + 4);
+	WENT(f, JNE, COPY);
+	WENT(f, JE, COPY + 7);
+	WENT(f, JNE, COPY);
+	WENT(f, JE, COPY + 4);
+	WENT(f, JNE, COPY + 11);
+	WENT(f, JMP, COPY);
+	check(f->ops->stops(f, COPY + 9, false), "a signal came at the fallback");
+	WENT(f, JE, COPY + 7);
+	WENT(f, JNE, COPY);
+	ENDS(f, JE, FLOW_END, "ends here"); /* nobody knows whether it committed */
+	f->ops->close(f);
+}
+
 static void ptwrite(void)
 {
 	struct flow *f;
@@ -854,6 +915,7 @@ int main(void)
 	proc.nmod = 2;
 	for (codec = 0; codec < 3; codec++) {
 		branches();
+		transactions();
 		ptwrite();
 		values();
 		signals();

@@ -2,7 +2,6 @@
 // BREAKS: transactions that never commit, whoever watches: what ran in them is undone, its accesses never were. The fallback goes on
 // with the registers and the stack of the xbegin, in that function's frame, and with eax, which addresses depend on.
 // BUILD: cc -O2 -mrtm
-// PT_NO: the simulator has no transactions
 // VARIANTS: O0 O3 clang nopie
 #include <stdio.h>
 

@@ -2,7 +2,6 @@
 // BREAKS: transactions that commit and ones that do not: counted loops, calls and returns, system calls and faults within, nested ones,
 // ones begun in a helper; locks that are elided by several threads; signals meanwhile; logs that fill up within one.
 // BUILD: cc -O2 -mrtm -pthread
-// PT_NO: the simulator has no transactions
 // VARIANTS: O0 clang
 #include <pthread.h>
 #include <signal.h>
@@ -13,7 +12,7 @@
 
 #define T 3
 
-static unsigned table[1024], lock, committed[T + 1];
+static unsigned table[1024], lock, committed[T + 1], rounds;
 static volatile unsigned signals, zero;
 static unsigned status_seen[256];
 
@@ -68,7 +67,7 @@ static void *run(void *arg)
 {
 	unsigned me = (unsigned)(long)arg, x = me + 1;
 
-	for (unsigned i = 0; i < 3000; i++) {
+	for (unsigned i = 0; i < rounds; i++) {
 		int in = elide(4);
 
 		x = mix(x, 1 + (i & 7));
@@ -127,13 +126,15 @@ static unsigned total(void)
 
 int main(void)
 {
-	struct itimerval every = { { 0, 500 }, { 0, 500 } }, off = { { 0, 0 }, { 0, 0 } };
+	long usec = simulated() ? 50000 : 500;
+	struct itimerval every = { { 0, usec }, { 0, usec } }, off = { { 0, 0 }, { 0, 0 } };
 	struct sigaction sa = { .sa_handler = on_alarm };
-	unsigned before, n = simulated() ? 300 : 20000;
+	unsigned before, n = simulated() ? 100 : 20000;
 	pthread_t t[T];
 
 	if (!has_rtm())
 		SKIP("thr_rtm", "no transactional memory here (RTM)");
+	rounds = simulated() ? 80 : 3000;
 	table[zero] = 0;
 	before = alone(n); // those that fault have left nothing
 	CHECK(simulated() || getenv("RTM_ABORTS") || before > n / 4);
@@ -144,7 +145,7 @@ int main(void)
 		CHECK(!pthread_create(&t[i], NULL, run, (void *)i));
 	for (long i = 0; i < T; i++)
 		CHECK(!pthread_join(t[i], NULL));
-	CHECK(total() == T * (3000 / 8) * 36);
+	CHECK(total() == T * (rounds / 8) * 36);
 
 	// signals
 	CHECK(!sigaction(SIGALRM, &sa, NULL) && !setitimer(ITIMER_REAL, &every, NULL));

@@ -28,6 +28,7 @@ enum insn_kind {
 	I_PTWRITE,
 	I_INT3,
 	I_TSC, /* rdtsc, with --tsc: emulated */
+	I_XBEGIN, /* emulated: every transaction is aborted at once */
 	I_FAR, /* int n, iret, far jumps: natively, watched */
 	I_BAD, /* no instruction that can be read: natively, watched */
 };

@@ -103,6 +103,10 @@ static void other(struct insn *in, const ZydisDecodedInstruction *zi, const Zydi
 	case ZYDIS_MNEMONIC_SYSCALL:
 		in->kind = I_SYSCALL;
 		break;
+	case ZYDIS_MNEMONIC_XBEGIN:
+		in->kind = I_XBEGIN;
+		in->target = in->ip + in->len + zi->raw.imm[0].value.u;
+		break;
 	case ZYDIS_MNEMONIC_PTWRITE:
 		in->kind = I_PTWRITE;
 		operand(in, zi, ops);
@@ -121,7 +125,6 @@ static void other(struct insn *in, const ZydisDecodedInstruction *zi, const Zydi
 	case ZYDIS_MNEMONIC_UD1:
 	case ZYDIS_MNEMONIC_UD2:
 	case ZYDIS_MNEMONIC_HLT:
-	case ZYDIS_MNEMONIC_XBEGIN:
 	case ZYDIS_MNEMONIC_XABORT:
 		in->kind = I_FAR;
 		break;

@@ -283,6 +283,22 @@ void pt_cpu_off(struct pt_cpu *c, uint64_t ip)
 	c->on = false;
 }
 
+/* SDM Vol. 3, "MODE.TSX packet": each with the FUP of where it takes effect; an abort's is followed by the TIP of the fallback */
+void pt_cpu_abort(struct pt_cpu *c, uint64_t ip, uint64_t to)
+{
+	if (c->lost)
+		return;
+	branches_out(c);
+	pt_mode_tsx(&c->enc, true, false);
+	pt_ip(&c->enc, PT_FUP, ip);
+	pt_mode_tsx(&c->enc, false, true);
+	pt_ip(&c->enc, PT_FUP, ip);
+	c->n.fup += 2;
+	cyc(c);
+	pt_ip(&c->enc, PT_TIP, to);
+	c->n.tip++;
+}
+
 void pt_cpu_ptwrite(struct pt_cpu *c, uint64_t ip, uint64_t value, unsigned size)
 {
 	if (!c->cfg.ptw || c->lost)

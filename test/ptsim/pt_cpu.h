@@ -75,6 +75,8 @@ void pt_cpu_call(struct pt_cpu *c, uint64_t ret, bool indirect,
 		 uint64_t target); /* near; not to the next ip */
 void pt_cpu_ret(struct pt_cpu *c, uint64_t target);
 void pt_cpu_jmp(struct pt_cpu *c, uint64_t target); /* indirect */
+/* a transaction that begins at ip and is aborted there; control goes to `to` */
+void pt_cpu_abort(struct pt_cpu *c, uint64_t ip, uint64_t to);
 void pt_cpu_ptwrite(struct pt_cpu *c, uint64_t ip, uint64_t value, unsigned size);
 /* A place between two instructions, the next being at ip: where a PSB may go. */
 void pt_cpu_between(struct pt_cpu *c, uint64_t ip);

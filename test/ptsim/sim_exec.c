@@ -224,6 +224,22 @@ static bool rdtsc(struct task *t, const struct insn *in)
 	return true;
 }
 
+/* never done natively */
+static bool here(const struct insn *in)
+{
+	return in->kind == I_PTWRITE || in->kind == I_TSC || in->kind == I_XBEGIN;
+}
+
+/* Aborted at once, for no reason that eax tells */
+static void transaction(struct task *t, const struct insn *in)
+{
+	if (t->cpu && retire(t, in->ip))
+		pt_cpu_abort(t->cpu, in->ip, in->target);
+	t->regs.rax = 0;
+	t->regs.rip = in->target;
+	t->dirty = true;
+}
+
 /* The branch at the block's end, if it can be done here. */
 static bool at_end(struct task *t, const struct insn *in)
 {
@@ -235,6 +251,10 @@ static bool at_end(struct task *t, const struct insn *in)
 			return false;
 		t->regs.rip = in->ip + in->len;
 		t->dirty = true;
+		return true;
+	}
+	if (in->kind == I_XBEGIN) {
+		transaction(t, in);
 		return true;
 	}
 	if (code_step || !emulate(t, in, &taken, &next))
@@ -364,8 +384,7 @@ int exec_resume(struct task *t, bool as_is)
 		if (t->regs.rip != b->end.ip)
 			continue; /* the rest of it */
 		t->run_ip = t->regs.rip;
-		if ((!natively || (b->watch && (b->end.kind == I_PTWRITE || b->end.kind == I_TSC))) &&
-		    at_end(t, &b->end))
+		if ((!natively || (b->watch && here(&b->end))) && at_end(t, &b->end))
 			continue;
 		if (b->end.kind == I_SYSCALL)
 			return PTRACE_SYSCALL;
