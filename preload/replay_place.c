@@ -2,8 +2,8 @@
  *
  * replay_place.c - memory as it was where a signal ended the recording, for the runtime to recognize the place
  *
- *   a handler: image PID.N + 1 goes on there       its start.bin
- *   the signal killed the process                  place.bin
+ *   a handler: the process's next image goes on there   its start.bin
+ *   the signal killed the process                       place.bin
  */
 #define _GNU_SOURCE
 #include <fcntl.h>
@@ -13,7 +13,8 @@
 #include <unistd.h>
 #include "replay_in.h"
 
-/* proc-PID.N ─▶ proc-PID.N+1; NULL: that is not its name */
+/* proc-PID.N ─▶ start.bin of the next image of that process. A folder between them is that of what it was forked as, made
+ * late: it has none. NULL: there is none */
 static char *next_image(const char *dir)
 {
 	const char *dot = strrchr(dir, '.');
@@ -22,7 +23,18 @@ static char *next_image(const char *dir)
 
 	if (!dot || end == dot + 1 || end[strspn(end, "/")])
 		return NULL;
-	return xprintf("%.*s.%lu/start.bin", (int)(dot - dir), dir, n + 1);
+	for (;;) {
+		char *path = xprintf("%.*s.%lu", (int)(dot - dir), dir, ++n),
+		     *start = xprintf("%s/start.bin", path);
+		bool none = access(path, F_OK), is = !access(start, F_OK);
+
+		free(path);
+		if (is)
+			return start;
+		free(start);
+		if (none)
+			return NULL;
+	}
 }
 
 static int take(const char *path, const struct run_start **to, struct ptrace_error *e)

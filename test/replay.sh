@@ -298,6 +298,13 @@ for us in $(usec 500 2000) $(usec 2000 20000); do
 	clean "$(count count_up)" $((n * 2)) "count $us ($n)"
 	[ "$(images)" = 2 ] || bad "count $us" "$(images) images"
 done
+# forked and executed: whose folder is made first, the fork's or the image's, is different each time, and which is the next image, too
+for i in 1 2 3 4 5; do
+	# shellcheck disable=SC2016 # $0 is the shell's there
+	run replay xx sh -c '"$0" count 2000 & wait' "$place"
+	n=$(tail -1 "$tmp/replay.out")
+	clean "$(count count_up)" $((n * 2)) "forked, count $i ($n)"
+done
 # all together they access what they do when no signal comes
 work="nested floats strings library ascending"
 run replay xx "$place" work 0
