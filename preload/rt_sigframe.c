@@ -98,15 +98,17 @@ static void drop(struct rt_frames *s, const struct frame *f)
 		s->next = i;
 }
 
-/* What is around rsp, as far as the kernel has just written there, or in the same page. */
+/* What is around rsp. Where the kernel has just written its frame below, this page and those before it are there. */
 static void window(struct run_signal *s, uint64_t uc, uint64_t rsp)
 {
-	uint64_t end = (rsp + RT_PAGE - 1) & ~(RT_PAGE - 1), from = rsp - RUN_SIGNAL_BELOW;
+	uint64_t from = rsp - RUN_SIGNAL_BELOW, end = (rsp + RT_PAGE - 1) & ~(RT_PAGE - 1);
+	bool near = uc < from && rsp - uc <= NEAR_FRAME, whole = end - from >= sizeof(s->stack);
 
-	if (uc >= from || rsp - uc > NEAR_FRAME)
-		return; /* another stack */
-	s->nstack = end - from < sizeof(s->stack) ? end - from : sizeof(s->stack);
-	memcpy(s->stack, (void *)from, s->nstack);
+	if (near && whole)
+		memcpy(s->stack, (void *)from, sizeof(s->stack));
+	else
+		whole = !rt_copy_out(s->stack, from, sizeof(s->stack));
+	s->nstack = whole ? sizeof(s->stack) : 0;
 }
 
 static void say(struct rt_tcb *t, int sig, uint64_t uc, const struct rt_intr *in)
