@@ -121,6 +121,9 @@ struct disc {
 	VEC(struct edge) fn; /* the same, to the start of a function */
 	VEC(struct ijmp) ijmp; /* ascending vaddr after disc_sort */
 	VEC(struct disc_name) cls; /* functions and GOT slots whose names matter, ascending vaddr */
+	VEC(uint32_t) behind; /* code directly behind a table (discover_info.c) */
+	bool jumped; /* there is some that is entered by jumps, by rules of its own; */
+	bool behind_objects; /* and it was looked for among objects */
 	uint32_t nalt; /* instructions also entered behind their prefix */
 	bool nomem;
 };
@@ -152,6 +155,10 @@ bool disc_falls(const struct disc *d, uint32_t v); /* does control go on behind 
 bool disc_read_through(const struct disc *d, uint32_t v, uint32_t to);
 bool disc_bare(struct disc *d); /* discover_bare.c; lea is sorted */
 bool disc_bare_label(struct disc *d, uint32_t v);
+bool disc_bare_jumped(struct disc *d, uint32_t v, bool *own);
+bool disc_info(struct disc *d); /* discover_info.c, as the next two; lea is sorted */
+bool disc_cases(struct disc *d); /* where jump tables among such code lead */
+void disc_info_check(struct disc *d);
 void disc_bare_free(struct disc *d);
 struct ijmp *disc_ijmp(const struct disc *d, uint32_t v);
 

@@ -130,13 +130,19 @@ static void solve_tables(struct disc *d, bool scan)
 	}
 }
 
-/* and functions that only code found meanwhile names */
+/* and functions that only code found meanwhile names. Among code behind tables that waits for jump tables to be known. */
 static void solve(struct disc *d, bool scan)
 {
+	bool bare = false;
+
 	do {
-		disc_walk(d);
+		do {
+			disc_walk(d);
+			disc_sort(d);
+		} while (disc_info(d) || (bare && d->jumped && (disc_cases(d) || disc_bare(d))));
 		solve_tables(d, scan);
-	} while (disc_bare(d));
+		bare = scan || !d->jumped;
+	} while (disc_info(d) || (bare && (disc_cases(d) || disc_bare(d))));
 }
 
 static bool setup(struct disc *d, struct module *m)
@@ -180,6 +186,7 @@ static void teardown(struct disc *d)
 	free(d->lea.v);
 	free(d->fn.v);
 	free(d->ijmp.v);
+	free(d->behind.v);
 	free(d->run.v);
 	free(d->cls.v);
 }

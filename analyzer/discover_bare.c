@@ -17,7 +17,9 @@
  * - it reads no general register and no flag that has no value at a function's beginning (psABI, 3.2.3), but to
  *   save it. Numbers and text taken for instructions do so within a few of them.
  *
- * Whatever fails stays opaque.
+ * Whatever fails stays opaque. Where code lies behind tables (discover_info.c), there are other rules for registers, more
+ * chance hits (any number that a Haskell program knows may be an address in its text), and hardly a byte that is not known by
+ * now: what is named must begin right behind the end of known code.
  */
 #include <string.h>
 #include "decode.h"
@@ -35,6 +37,8 @@ enum {
 	RSP = 1 << 4,
 	ALL = 0x1ffff,
 	RESULTS = 1 << 0 | 1 << 2, /* rax rdx */
+	/* GHC's own convention (LLVM's manual: ghccc): rbx rbp rsi rdi r8 r9 r12 to r15 */
+	JUMPED = 1 << 3 | 1 << 5 | 1 << 6 | 1 << 7 | 0xf300 | RSP,
 };
 
 struct place {
@@ -229,7 +233,7 @@ static bool is_code(struct bare *b, uint32_t v, uint32_t have)
 	b->work.n = 0;
 	b->first = b->trail.n;
 	go(b, v, have);
-	ok = all(b) && (b->trail.n - b->first >= SHORTEST || have == ALL);
+	ok = all(b) && (b->trail.n - b->first >= SHORTEST || have == ALL || have == JUMPED);
 	if (!ok)
 		forget(b, b->first);
 	return ok;
@@ -277,16 +281,30 @@ bool disc_bare_label(struct disc *d, uint32_t v)
 	return b->seen[v - d->lo] & SEEN;
 }
 
-static bool begins(const struct disc *d, const struct piece *p, uint32_t v)
+/* Does known code end at v, and control does not go on there? */
+static bool ends(const struct disc *d, const struct piece *p, uint32_t v)
 {
 	uint32_t last = v;
 
-	if (v % ALIGN == 0 || v == p->start)
-		return true;
 	while (--last > p->start && d->il[last - d->lo] == IL_IN)
 		;
 	return IL_START(d->il[last - d->lo]) && last + IL_LEN(d->il[last - d->lo]) == v &&
 	       !disc_falls(d, last);
+}
+
+static bool begins(const struct disc *d, const struct piece *p, uint32_t v)
+{
+	return v % ALIGN == 0 || v == p->start || ends(d, p, v);
+}
+
+/* the same, with no more than padding between */
+static bool follows(const struct disc *d, const struct piece *p, uint32_t v)
+{
+	uint32_t end = v;
+
+	while (end > p->start && !d->il[end - 1 - d->lo] && v - end < 15)
+		end--;
+	return v == p->start || (end > p->start && ends(d, p, end) && (end == v || disc_is_pad(d, end, v)));
 }
 
 /* Does code read through one of these n, which all name the same address? */
@@ -296,6 +314,42 @@ static bool is_read(const struct disc *d, const struct edge *e, uint32_t n)
 		if (disc_in(d, e[k].from) && disc_read_through(d, e[k].from, e[k].to))
 			return true;
 	return false;
+}
+
+static bool begins_bare(struct bare *b, uint32_t p, uint32_t v, const struct edge *e, uint32_t n)
+{
+	return !b->d->il[v - b->d->lo] && begins(b->d, &b->d->piece.v[p], v) && !is_read(b->d, e, n) &&
+	       is_code(b, v, ARGS | RSP);
+}
+
+/* among code behind tables: known code, too, is a function's of its own where it is named */
+static bool begins_behind(struct bare *b, uint32_t p, uint32_t v, const struct edge *e, uint32_t n)
+{
+	uint8_t il = b->d->il[v - b->d->lo];
+	bool table = true; /* all of them words of a jump table: that jump's business */
+
+	for (uint32_t k = 0; k < n; k++)
+		table &= disc_tabled(b->d, e[k].from);
+	if (table)
+		return false;
+	return IL_START(il) || (!il && follows(b->d, &b->d->piece.v[p], v) && !is_read(b->d, e, n) &&
+				(is_code(b, v, ARGS | RSP) || is_code(b, v, JUMPED)));
+}
+
+/* Is v, behind a table, code that is jumped to? *own is set if that is not by the psABI */
+bool disc_bare_jumped(struct disc *d, uint32_t v, bool *own)
+{
+	struct bare *b = d->bare && !d->bare->labels && d->bare->walked == d->walked ? d->bare : start(d);
+
+	if (!b)
+		return false;
+	b->labels = false;
+	if (is_code(b, v, ARGS | RSP))
+		return true;
+	if (!is_code(b, v, JUMPED))
+		return false;
+	*own |= b->trail.n - b->first >= SHORTEST;
+	return true;
 }
 
 /* Adds those that are named by now to the walk's work. False: there was none */
@@ -311,9 +365,10 @@ bool disc_bare(struct disc *d)
 
 		for (n = 1; i + n < d->lea.n && d->lea.v[i + n].to == v; n++)
 			;
-		if (d->il[v - d->lo] || p == AN_NONE || d->piece.v[p].kind != PC_GAP ||
-		    !begins(d, &d->piece.v[p], v) || is_read(d, &d->lea.v[i], n) ||
-		    !is_code(b, v, ARGS | RSP))
+		if (p == AN_NONE || d->piece.v[p].kind != PC_GAP ||
+		    (d->st[v - d->lo] & ST_ENTRY && IL_START(d->il[v - d->lo])) ||
+		    !(d->jumped ? begins_behind(b, p, v, &d->lea.v[i], n)
+				: begins_bare(b, p, v, &d->lea.v[i], n)))
 			continue;
 		disc_push(d, v, ST_ENTRY | ST_TAKEN);
 		any = true;

@@ -206,16 +206,27 @@ static bool may_be_data(uint8_t reason)
 	return reason == MAP_R_DECODE || reason == MAP_R_OVERLAP;
 }
 
+/* Where padding ends that begins at v, at the end of code, in a run of bytes that ends at `end`. Behind it a table may begin whose
+ * first bytes look like more of it; tables are aligned. */
+static uint32_t padding_end(const struct disc *d, uint32_t v, uint32_t end)
+{
+	uint32_t table = (v + 7) & ~7u;
+
+	return !d->jumped || table > end || (IL_START(d->il[end - d->lo]) && disc_is_pad(d, v, end)) ? end
+												     : table;
+}
+
 static void mark_padding(struct disc *d, uint32_t start, uint32_t end, uint8_t *live)
 {
 	for (uint32_t v = start; (v = disc_unused(d, v, end)) < end;) {
-		uint32_t e = v;
+		uint32_t e = v, stop;
 
 		while (e < end && !d->il[e - d->lo] && !(d->st[e - d->lo] & ST_DATA))
 			e++;
+		stop = padding_end(d, v, e);
 		/* a run that starts right behind code, or at a piece's start: instructions of padding only */
-		while (v < e) {
-			unsigned n = disc_nop_len(elf_at(d->m, v, e - v), e - v);
+		while (v < stop) {
+			unsigned n = disc_nop_len(elf_at(d->m, v, stop - v), stop - v);
 
 			if (!n)
 				break;
@@ -337,6 +348,7 @@ int group_finish(struct disc *d)
 	rseq_pieces(d);
 	avoided(d);
 	disc_code_reads(d);
+	disc_info_check(d);
 	computed_jumps(d);
 	if (lone_entries(d) || d->nomem)
 		return -1;

@@ -229,8 +229,24 @@ static bool in_piece(const struct disc *d, uint32_t p, uint32_t v)
 	return p != AN_NONE && d->piece.v[p].start <= v && v < d->piece.v[p].end;
 }
 
+/* Code that lies behind tables ends in jumps to functions, whose address nobody may take: entries are those that begin
+ * behind bytes that are nobody's, or all such code would be one group. */
+static void tail_jumps(struct disc *d)
+{
+	for (uint32_t i = 0; d->jumped && i < d->cross.n; i++) {
+		const struct edge *e = &d->cross.v[i];
+		uint32_t o = e->to - d->lo, p = disc_piece(d, e->from), q = disc_piece(d, e->to);
+
+		if (!(d->st[o] & ST_ENTRY) && p != q && d->piece.v[p].kind == PC_GAP &&
+		    d->piece.v[q].kind == PC_GAP && IL_START(d->il[o]) && e->to % 8 == 0 &&
+		    e->to > d->piece.v[q].start && !d->il[o - 1])
+			d->st[o] |= ST_ENTRY;
+	}
+}
+
 void disc_join(struct disc *d)
 {
+	tail_jumps(d);
 	if (!split_gaps(d))
 		d->nomem = true;
 	for (uint32_t i = 0; i < d->piece.n; i++) {

@@ -9,7 +9,7 @@
  * or dead code, and stay as they are.
  *
  * Between functions (in gaps) there may be anything. There bytes count only where a group has jump tables of which not every
- * entry is known for certain.
+ * entry is known for certain. Where code lies behind tables (discover_info.c) they are those tables, never code.
  */
 #include <string.h>
 #include "disc.h"
@@ -134,6 +134,8 @@ static void find_suspects(struct disc *d, uint8_t *mark, const uint8_t *tables)
 			continue;
 		p->suspect = next_run(d, p->start, p->end, &stop) < p->end;
 		mark[disc_root(d, i)] |= p->suspect;
+		/* there are data among such code: no jump's targets */
+		p->suspect &= !(d->jumped && p->kind == PC_GAP);
 	}
 	for (uint32_t i = 0; i < d->ijmp.n; i++)
 		if (d->ijmp.v[i].assumed && mark[disc_root(d, disc_piece(d, d->ijmp.v[i].vaddr))])

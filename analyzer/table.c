@@ -344,7 +344,7 @@ static bool is_stored(const struct tctx *t, uint32_t i)
 		if (t->used.v[k] == v)
 			return false;
 	if (d->piece.v[disc_piece(d, v)].kind == PC_GAP && !d->il[v - d->lo])
-		return disc_bare_label(d, v); /* data, perhaps */
+		return !d->jumped && disc_bare_label(d, v); /* data, perhaps */
 	return true;
 }
 
