@@ -150,6 +150,9 @@ void disc_in_table(struct disc *d, uint32_t v);
 bool disc_tabled(const struct disc *d, uint32_t v);
 uint32_t disc_first_lea(const struct disc *d, uint32_t v); /* first of lea with to >= v; lea is sorted */
 void disc_suspects(struct disc *d);
+/* the first byte of an unreached run in [v, end) that is no padding, end if there is none; *stop: the run's end */
+uint32_t disc_run(const struct disc *d, uint32_t v, uint32_t end, uint32_t *stop);
+void disc_unseen(struct disc *d); /* discover_unseen.c */
 void disc_code_reads(struct disc *d); /* discover_read.c */
 bool disc_falls(const struct disc *d, uint32_t v); /* does control go on behind the instruction at v? */
 bool disc_read_through(const struct disc *d, uint32_t v, uint32_t to);

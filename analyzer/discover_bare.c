@@ -13,7 +13,7 @@
  * - it is aligned as functions are, or right behind the end of one; no known instruction or datum lies across it, and no
  *   code that takes the address reads through it (discover_read.c);
  * - all that is reached by direct jumps and calls decodes, is what programs contain, and comes to a
- *   return, a jump, or code that is known;
+ *   return, a jump, a trap, or code that is known;
  * - it reads no general register and no flag that has no value at a function's beginning (psABI, 3.2.3), but to
  *   save it. Numbers and text taken for instructions do so within a few of them.
  *
@@ -39,6 +39,7 @@ enum {
 	RESULTS = 1 << 0 | 1 << 2, /* rax rdx */
 	/* GHC's own convention (LLVM's manual: ghccc): rbx rbp rsi rdi r8 r9 r12 to r15 */
 	JUMPED = 1 << 3 | 1 << 5 | 1 << 6 | 1 << 7 | 0xf300 | RSP,
+	CALLED = 1 << 17 /* the instruction before is a call */
 };
 
 struct place {
@@ -58,9 +59,36 @@ struct bare {
 	uint32_t walked;
 };
 
-/* What no function of a program contains: data, then, or a kernel's. */
-static bool odd(const ZydisDecodedInstruction *in)
+/* thread-local data, or what guards the stack: through fs, which no other instruction has a use for */
+static bool thread_local(const struct dins *x)
 {
+	for (int k = 0; k < x->in.operand_count_visible; k++)
+		if (x->op[k].type == ZYDIS_OPERAND_TYPE_MEMORY && x->op[k].mem.type == ZYDIS_MEMOP_TYPE_MEM &&
+		    x->op[k].mem.segment == ZYDIS_REGISTER_FS)
+			return true;
+	return false;
+}
+
+/* Where a compiler has control end: at instructions that trap, whatever they name (ud1's operands are a number for the
+ * handler). Data has breakpoints, too: they are filler behind a call that does not come back, or stand before a ud2. */
+static bool traps(const struct dins *x, const uint8_t *behind, uint32_t have)
+{
+	switch (x->in.mnemonic) {
+	case ZYDIS_MNEMONIC_UD1:
+	case ZYDIS_MNEMONIC_UD2:
+		return true;
+	case ZYDIS_MNEMONIC_INT3:
+		return have & CALLED || (behind && behind[0] == 0x0f && behind[1] == 0x0b);
+	default:
+		return false;
+	}
+}
+
+/* What no function of a program contains: data, then, or a kernel's. */
+static bool odd(const struct dins *x)
+{
+	const ZydisDecodedInstruction *in = &x->in;
+
 	switch (in->meta.category) {
 	case ZYDIS_CATEGORY_IO:
 	case ZYDIS_CATEGORY_IOSTRINGOP:
@@ -84,8 +112,8 @@ static bool odd(const ZydisDecodedInstruction *in)
 		return true;
 	default:
 		return in->meta.branch_type == ZYDIS_BRANCH_TYPE_FAR ||
-		       in->attributes & (ZYDIS_ATTRIB_IS_PRIVILEGED | ZYDIS_ATTRIB_HAS_SEGMENT_FS |
-					 ZYDIS_ATTRIB_HAS_SEGMENT_GS);
+		       in->attributes & (ZYDIS_ATTRIB_IS_PRIVILEGED | ZYDIS_ATTRIB_HAS_SEGMENT_GS) ||
+		       (in->attributes & ZYDIS_ATTRIB_HAS_SEGMENT_FS && !thread_local(x));
 	}
 }
 
@@ -151,17 +179,19 @@ static bool one(struct bare *b, uint32_t v, const struct head *h, const uint8_t 
 	struct dins x;
 	int32_t rel;
 
-	if (!decode_full(p, h->len, &x.in, x.op) || odd(&x.in))
+	if (!decode_full(p, h->len, &x.in, x.op))
 		return false;
-	if (needs(&x, &gives) & ~have)
+	if (traps(&x, elf_at(b->d->m, next, 2), have))
+		return true;
+	if (odd(&x) || needs(&x, &gives) & ~have)
 		return false;
-	have |= gives;
+	have = (have | gives) & ~CALLED;
 	switch (h->kind) {
 	case K_RET:
 	case K_IJMP:
 		return true;
 	case K_HALT:
-		return x.in.mnemonic == ZYDIS_MNEMONIC_UD2;
+		return false;
 	case K_JMP8:
 		return go(b, next + (int8_t)p[h->len - 1], have);
 	case K_JCC8:
@@ -172,9 +202,9 @@ static bool one(struct bare *b, uint32_t v, const struct head *h, const uint8_t 
 		return go(b, next + rel, have) && (h->kind == K_JMP32 || go(b, next, have));
 	case K_CALL: /* hand-written code knows what its own functions leave alone, and gives them what it likes */
 		memcpy(&rel, p + h->len - 4, 4);
-		return go(b, next + rel, ALL) && go(b, next, have | RESULTS);
+		return go(b, next + rel, ALL) && go(b, next, have | RESULTS | CALLED);
 	case K_ICALL:
-		return go(b, next, have | RESULTS);
+		return go(b, next, have | RESULTS | CALLED);
 	}
 	return go(b, next, have);
 }

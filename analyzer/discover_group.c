@@ -344,6 +344,7 @@ int group_finish(struct disc *d)
 
 	disc_join(d);
 	label_entries(d);
+	disc_unseen(d);
 	disc_join(d);
 	rseq_pieces(d);
 	avoided(d);

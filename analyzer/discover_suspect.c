@@ -15,7 +15,7 @@
 #include "disc.h"
 
 /* First byte of an unreached run in [v, end) that is no padding; end if there is none. *stop: its end. */
-static uint32_t next_run(const struct disc *d, uint32_t v, uint32_t end, uint32_t *stop)
+uint32_t disc_run(const struct disc *d, uint32_t v, uint32_t end, uint32_t *stop)
 {
 	while ((v = disc_unused(d, v, end)) < end) {
 		uint32_t e = v;
@@ -132,7 +132,7 @@ static void find_suspects(struct disc *d, uint8_t *mark, const uint8_t *tables)
 		if (p->kind == PC_STUB || p->reason || !IL_START(d->il[p->start - d->lo]) ||
 		    (p->kind == PC_GAP && !tables[disc_root(d, i)]))
 			continue;
-		p->suspect = next_run(d, p->start, p->end, &stop) < p->end;
+		p->suspect = disc_run(d, p->start, p->end, &stop) < p->end;
 		mark[disc_root(d, i)] |= p->suspect;
 		/* there are data among such code: no jump's targets */
 		p->suspect &= !(d->jumped && p->kind == PC_GAP);
@@ -150,7 +150,7 @@ static bool too_many(const struct disc *d, const struct piece *p, uint64_t njump
 
 	if (njump < 2)
 		return false;
-	for (; (v = next_run(d, v, p->end, &stop)) < p->end; v = stop)
+	for (; (v = disc_run(d, v, p->end, &stop)) < p->end; v = stop)
 		n += njump;
 	return n > PAIRS_MAX;
 }
@@ -172,7 +172,7 @@ static bool add_runs(struct disc *d)
 			p->reason = MAP_R_INDIRECT;
 			continue;
 		}
-		while ((v = next_run(d, v, p->end, &stop)) < p->end) {
+		while ((v = disc_run(d, v, p->end, &stop)) < p->end) {
 			add_run(d, &open, root, v);
 			any = true;
 			v = stop;

@@ -408,9 +408,13 @@ static void walk_line(struct disc *d, uint32_t v)
 			blame(d, pc, MAP_R_UNRELOCATABLE);
 			kind = h.flags & H_GOES_ON ? K_NEXT : K_HALT;
 		}
-		/* a program's own breakpoint: its handler returns behind it. At the end, or in a row: filler */
-		if ((h.flags & H_INT3) && pc + 1 < p->end && !disc_is_pad(d, pc + 1, p->end) && b[1] != 0xcc)
+		/* a program's own breakpoint: its handler returns behind it, and may look whether it is one. At the end, before a
+		 * function's place, or in a row: filler */
+		if ((h.flags & H_INT3) && pc + 1 < p->end && !disc_is_pad(d, pc + 1, p->end) &&
+		    b[1] != 0xcc && (pc + 1) % 16) {
 			kind = K_NEXT;
+			d->st[pc - d->lo] |= ST_DATA;
+		}
 		p->bases |= (h.flags & H_BASE) != 0;
 		if (!claim(d, pc, h.len, kept_kind(kind, &h))) {
 			blame(d, pc, MAP_R_OVERLAP);

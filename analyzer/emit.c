@@ -64,7 +64,9 @@ static bool branch_form(const struct dec *d, uint8_t flow)
 		return d->in.meta.branch_type == ZYDIS_BRANCH_TYPE_NONE &&
 		       d->in.meta.category != ZYDIS_CATEGORY_RET &&
 		       d->in.mnemonic != ZYDIS_MNEMONIC_SYSCALL &&
-		       d->in.meta.category != ZYDIS_CATEGORY_INTERRUPT;
+		       /* a breakpoint's handler is shown the next instruction, as after any other (preload/rt_xlat.c) */
+		       (d->in.meta.category != ZYDIS_CATEGORY_INTERRUPT ||
+			d->in.mnemonic == ZYDIS_MNEMONIC_INT3);
 	case FLOW_JMP:
 		return one && (op == 0xe9 || op == 0xeb);
 	case FLOW_JCC:

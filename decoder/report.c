@@ -323,11 +323,28 @@ void report_list(FILE *f, struct ptrace_run *r)
 	report_tree(f, r, UINT32_MAX, list_modules);
 }
 
+static void range(FILE *f, const struct modrec *m, uint32_t start, uint32_t end)
+{
+	if (start < end)
+		fprintf(f, "%llx %llx %s\n", (ull)(m->m.bias + start), (ull)(m->m.bias + end), base(m));
+}
+
+/* By blocks: bytes of a function that nothing was found to reach run untraced, should they run. */
 static void ranges(FILE *f, const struct modrec *m)
 {
-	for (uint32_t n = 0; m->map && n < m->map->nrange; n++)
-		fprintf(f, "%llx %llx %s\n", (ull)(m->m.bias + m->map->range[n].start),
-			(ull)(m->m.bias + m->map->range[n].end), base(m));
+	uint32_t start = 0, end = 0;
+
+	for (uint32_t n = 0; m->map && n < m->map->nblock; n++) {
+		const struct map_block *b = &m->map->block[n];
+
+		if (b->vaddr != end) {
+			range(f, m, start, end);
+			start = end = b->vaddr;
+		}
+		for (uint32_t i = 0; i < b->ninsn; i++)
+			end += m->map->insnlen[b->insn + i];
+	}
+	range(f, m, start, end);
 }
 
 void report_ranges(FILE *f, struct ptrace_run *r)

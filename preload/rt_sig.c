@@ -238,7 +238,16 @@ static struct rt_tcb *recorded(struct rt_tcb *t, int sig, const int *info, uint6
 	return t;
 }
 
-static struct rt_go deliver(struct rt_tcb *t, int sig, const int *info, uint64_t *uc)
+/* A fault of the instruction itself (SIGILL, SIGFPE, a trap) names it in si_addr, too. */
+static void name_insn(int *info, const struct rt_intr *in)
+{
+	uint64_t *addr = (uint64_t *)info + 2; /* siginfo_t: si_addr */
+
+	if (info[2] > 0 && *addr == in->ip)
+		*addr = in->w.rip;
+}
+
+static struct rt_go deliver(struct rt_tcb *t, int sig, int *info, uint64_t *uc)
 {
 	struct rt_sigview *v = &t->sig[sig];
 	struct rt_ksig act = v->act.handler > 1 || rt_sig_always(sig, 0) ? v->act : v->last;
@@ -250,6 +259,7 @@ static struct rt_go deliver(struct rt_tcb *t, int sig, const int *info, uint64_t
 	if (rt.how == RT_RECORD)
 		t->t.lp = t->th.rec;
 	t = rt_sig_look(t, uc, &in);
+	name_insn(info, &in);
 	left = !t;
 	if (t)
 		t->th.calling = 0;
@@ -296,7 +306,7 @@ void rt_sig_unpause(struct rt_tcb *t, uint64_t *uc)
 	rt_frame_leave(t, uc, (uint64_t)uc);
 }
 
-struct rt_go rt_signal(int sig, const int *info, uint64_t *uc)
+struct rt_go rt_signal(int sig, int *info, uint64_t *uc)
 {
 	uint64_t trap = unexpected(sig, info, uc[MC_RIP]);
 	struct rt_tcb *t = tcb_now();
