@@ -88,11 +88,14 @@ static bool branch_form(const struct dec *d, uint8_t flow)
 	}
 }
 
-enum map_reason emit_can(const struct dec *d, const struct an_insn *i)
+enum map_reason emit_can(const struct dec *d, const struct an_insn *i, uint32_t mapflags)
 {
 	bool modrm = d->in.attributes & ZYDIS_ATTRIB_HAS_MODRM;
 
 	if (!branch_form(d, i->flow) || names_gs(d))
+		return MAP_R_UNRELOCATABLE;
+	/* a far transfer to Intel PT (SDM Vol. 3, 33.4.2): it ends a recording of the program's own code before the handler */
+	if ((mapflags & MAP_F_PT) && d->in.mnemonic == ZYDIS_MNEMONIC_INT3)
 		return MAP_R_UNRELOCATABLE;
 	if (modrm && d->in.raw.modrm.mod == 0 && d->in.raw.modrm.rm == 5 && d->in.address_width != 64)
 		return MAP_R_UNRELOCATABLE; /* eip-relative */

@@ -310,7 +310,7 @@ struct emitted *emit_group(const struct module *m, const struct an_group *g, con
 			   const char **why);
 void emitted_free(struct emitted *x);
 /* the instruction can be emitted at all; else the reason */
-enum map_reason emit_can(const struct dec *d, const struct an_insn *i);
+enum map_reason emit_can(const struct dec *d, const struct an_insn *i, uint32_t mapflags);
 
 /* keep.c: sum->priv, and sum->keeps where the copy is emitted */
 void keep_private(struct module *m);

@@ -120,7 +120,7 @@ static bool find_all(const struct module *m, const struct an_insn *i, struct for
 		return false;
 	}
 	rip = rip_relative(&d);
-	f->reason = emit_can(&d, i);
+	f->reason = emit_can(&d, i, m->mapflags);
 	f->gprs = (uint16_t)dec_gprs(&d);
 	f->plain = i->flow == FLOW_NEXT && !(f->gprs >> R15 & 1) && d.in.mnemonic != ZYDIS_MNEMONIC_ENDBR64;
 	f->nslot = 0;

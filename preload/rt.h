@@ -63,6 +63,8 @@ struct rt_tcb {
 			uint32_t lazy; /* recording: signals are held, not blocked (rt_hold.c) */
 			uint64_t alt_lo, alt_size; /* where the program's stack must not be for that */
 			uint64_t held_mask, held_info[16]; /* the program's mask; siginfo_t */
+			uint64_t
+				rflags; /* when C code was called: what sv.flags does not have of the program's */
 			uint32_t held; /* 1: there is one */
 			uint32_t child_how, child_proc, child_uid; /* RUN_START_*; its ring_proc */
 			uint32_t born; /* RUN_START_*, 0: as a thread of its process */
@@ -377,6 +379,7 @@ struct rt_where {
 };
 void rt_xlat(struct rt_tcb *t, uint64_t *gpr, uint64_t rip, uint64_t *rflags, struct rt_where *w);
 uint64_t rt_rflags(uint64_t rflags, uint64_t lahf);
+uint64_t rt_rflags_hook(const struct rt_tcb *t); /* the program's, in a hook's C code */
 uint64_t rt_lahf(uint64_t rflags); /* the other way round: struct rt_regs.flags */
 /* Where in the copy execution can go on with instruction vaddr: the offset and what to borrow. false: nowhere */
 struct rt_spot {

@@ -117,10 +117,13 @@
 9:
 	.endm
 
-	/* C code expects DF clear; the program may have set it */
+	/* C code expects DF clear; the program may have set it. What of RFLAGS the hook has not put aside is told the C code by
+	 * tcb.rflags, which may be another TCB's when that comes back */
 	.macro call_c func
 	mov %gs:T_STACK, %rsp
 	pushfq
+	popq %gs:T_RFLAGS
+	pushq %gs:T_RFLAGS
 	cld
 	mov %gs:T_SELF, %rdi
 	call \func

@@ -41,7 +41,7 @@ void rt_result(const struct rt_tcb *t, uint64_t *gpr, uint64_t r)
 {
 	gpr[RAX] = r;
 	gpr[RCX] = t->t.target; /* as the instruction leaves them: SDM Vol. 2, SYSCALL */
-	gpr[R11] = rt_rflags(0x202, t->sv.flags);
+	gpr[R11] = rt_rflags_hook(t);
 }
 
 static void stamp(struct rt_tcb *t)

@@ -32,7 +32,8 @@
 #define T_ALT_SIZE 0x140
 #define T_HELD_MASK 0x148
 #define T_HELD_INFO 0x150 /* siginfo_t */
-#define T_HELD 0x1d0
+#define T_RFLAGS 0x1d0 /* RFLAGS when C code was called: what R_FLAGS does not have of the program's */
+#define T_HELD 0x1d8
 #define T_LIFE 0xfc0 /* struct ring_thread (ring.h) */
 #define T_CALLING 0xfd8
 

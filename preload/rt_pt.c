@@ -312,7 +312,7 @@ void rt_pt_key(struct rt_tcb *t)
 	struct run_key *k = (void *)t->t.lp;
 	struct rt_where w = {0, RUN_STOP_IN_HOOK, ~0u, 0, 0, 0, false};
 	struct ring_desc *d = rt_chunk_desc(t);
-	uint64_t n, room, gpr[16], rflags = rt_rflags(0x202, t->sv.flags);
+	uint64_t n, room, gpr[16], rflags = rt_rflags_hook(t);
 
 	memcpy(gpr, t->sv.gpr, sizeof(gpr));
 	rt_xlat(t, gpr, t->t.resume, &rflags, &w);

@@ -76,7 +76,7 @@ int rt_stop_leave(struct rt_tcb *t, uint32_t reason, uint64_t rip)
 {
 	struct run_stop_state st;
 	struct rt_where w = {rip, RUN_STOP_IN_HOOK, ~0u, 0, 0, 0, false};
-	uint64_t rflags = rt_rflags(0x202, t->sv.flags);
+	uint64_t rflags = rt_rflags_hook(t);
 
 	memset(&st, 0, sizeof(st));
 	memcpy(st.gpr, t->sv.gpr, sizeof(st.gpr));

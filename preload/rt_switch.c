@@ -104,7 +104,7 @@ void rt_switch_never(struct rt_tcb *t, const uint64_t *uc)
 /* from the hook of a system call: rip is the instruction that the program goes on with. RT_DO_* */
 int rt_switch_here(struct rt_tcb *t, uint64_t rip, const char *why)
 {
-	uint64_t uc[UC_SIZE / 8], rflags = rt_rflags(0x202, t->sv.flags);
+	uint64_t uc[UC_SIZE / 8], rflags = rt_rflags_hook(t);
 	struct rt_regs sv;
 	struct rt_tcb *n;
 

@@ -17,6 +17,7 @@
 _Static_assert(offsetof(struct rt_tcb, sv) == T_SV, "rt_off.h");
 _Static_assert(offsetof(struct rt_tcb, child) == T_CHILD, "rt_off.h");
 _Static_assert(offsetof(struct rt_tcb, stamp) == T_STAMP, "rt_off.h");
+_Static_assert(offsetof(struct rt_tcb, rflags) == T_RFLAGS, "rt_off.h");
 _Static_assert(RING_THREAD_ENDED == RT_LIFE_ENDED, "rt_off.h");
 _Static_assert(offsetof(struct rt_tcb, th) == RING_THREAD_OFF, "ring.h");
 _Static_assert(offsetof(struct rt_tcb, th) + offsetof(struct ring_thread, life) == T_LIFE, "rt_off.h");

@@ -15,6 +15,11 @@ uint64_t rt_rflags(uint64_t rflags, uint64_t lahf)
 	return rflags | (lahf >> 8 & 0xd5) | (lahf & 1 ? 0x800 : 0);
 }
 
+uint64_t rt_rflags_hook(const struct rt_tcb *t)
+{
+	return rt_rflags(t->rflags, t->sv.flags);
+}
+
 uint64_t rt_lahf(uint64_t rflags)
 {
 	return (rflags & 0xd5) << 8 | (rflags >> 11 & 1);

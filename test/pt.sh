@@ -14,6 +14,8 @@
 # injected): what is decoded must be in the soft trace in the same order, N percent of it at least, and the decoder must say what
 # is lost. With PT_VERIFY=1: every address that is there must be right, and every loss is told.
 #
+# `PT_UNTRACED: N`: so many accesses run untraced with PT that do not without (0).
+#
 # PT_SET='NAME=VALUE …' is in the environment of both, in place of PT_ENV's.
 # PT_PTWRITE=BUDGET: values by ptwrite, PTRACE_PTWRITE=1 and PTRACE_PTWRITE_BUDGET=BUDGET.
 #
@@ -147,7 +149,7 @@ once() { # CMD...
 	r=$?
 	[ $r -eq $want ] || [ -n "${PT_LOSSES:-}" ] ||
 		{ detail="decode: status $r, $want without PT: $(tail -1 "$d/test.decode")"; return; }
-	timeout 60 "$decode" "$d/run.soft" --ranges >"$d/ranges" 2>>"$d/soft.decode"
+	timeout 60 "$decode" "$d/run.test" --ranges >"$d/ranges" 2>>"$d/test.decode"
 	if [ "$all" = yes ]; then
 		paste "$d/soft.threads" "$d/test.threads" | sort -n | cut -f2 >"$d/pairs"
 	else
@@ -159,7 +161,12 @@ once() { # CMD...
 	detail=$(tail -1 "$d/compare.out" | sed 's/^compare: //')" $(sed -n 's/^ptsim: events=\([0-9]*\).*instructions=\([0-9]*\).*/pt_threads=\1 instructions=\2/p' "$d/pt.err")"
 	[ $r -eq 0 ] && result=ok
 	[ $r -eq 1 ] && sed '$d' "$d/compare.out"
-	[ -z "${PT_LOSSES:-}" ] || losses
+	more=$(field PT_UNTRACED "$1")
+	if [ -n "${PT_LOSSES:-}" ]; then
+		losses
+	elif ! echo "$detail" | grep -q " opaque=${more:-0} "; then
+		result=FAIL detail="accesses that are not traced with PT, ${more:-0} expected: $detail"
+	fi
 }
 
 # Something was lost, it is said, and so much is there.

@@ -211,6 +211,8 @@ else
 fi
 goes_on 'it gives up rights' bash -c 'ulimit -n 100; ulimit -n'
 goes_on 'it loaded a module' "$progs/ldr_textrel"
+goes_on 'it makes a thread or a process' "$prog" down
+same "$prog" down # --verify has where a string instruction begins, not its direction
 
 # one thread, of two images: listed once, chosen by either's number, in order; what of it is not there costs that part
 run replay xx "$progs/proc_fork_throw"

@@ -260,6 +260,23 @@ static void mapped(const char *how, const char *path)
 	order[2] = sum(q, 5000);
 }
 
+/* The direction flag is set while a call is made with which the recording ends: a process. */
+static void down(void)
+{
+	static char to[64];
+	char *p = to + 40;
+	long r = SYS_fork, count = 30;
+
+	__asm__ volatile(
+		"std\n\tsyscall\n\ttest %%eax,%%eax\n\tjnz 1f\n\tmov %3,%%eax\n\txor %%edi,%%edi\n\tsyscall\n"
+		"1:\tmov $'x',%%eax\n\tmov %%rbx,%%rcx\n\trep stosb\n\tcld"
+		: "+a"(r), "+D"(p), "+b"(count)
+		: "i"(SYS_exit)
+		: "rcx", "r11", "memory");
+	wait(NULL);
+	printf("%s\n", to + 11);
+}
+
 int main(int argc, char **argv)
 {
 	const char *what = argc > 1 ? argv[1] : "";
@@ -287,6 +304,8 @@ int main(int argc, char **argv)
 		dropped();
 	else if (!strcmp(what, "storm"))
 		storm();
+	else if (!strcmp(what, "down"))
+		down();
 	else if (!strncmp(what, "mapped", 6))
 		mapped(what, argv[2]);
 	for (int i = 0; i < 1000; i++)

@@ -2,6 +2,7 @@
 // BREAKS: functions without unwind tables whose address is all that names them; tables in text that are named alike.
 // BUILD: cc -O2
 // VARIANTS: stripped
+// PT_UNTRACED: 300
 /* The functions must be traced (nothing here is opaque), and what only looks like one must stay as it is, byte for
  * byte: a patch in a table changes the output. */
 #include <stdint.h>

@@ -2,6 +2,7 @@
 // BREAKS: SIGFPE, SIGILL, SIGTRAP and SIGBUS as control flow, a program's own int3.
 // BUILD: cc -O1
 // SIGS: sets the trap flag
+// PT_UNTRACED: 30
 #define _GNU_SOURCE
 #include <setjmp.h>
 #include <signal.h>
