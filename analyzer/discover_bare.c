@@ -25,10 +25,15 @@
 #include "decode.h"
 #include "disc.h"
 #include "disc_head.h"
+#include "run.h"
 #include "table.h"
 
 /* instructions: less than the first may be chance */
 enum { ALIGN = 8, SHORTEST = 4, LONGEST = 20000 };
+
+/* Calls of a module, as found by then: a call's return and what it calls are sites with a mark each, of which a process can have
+ * RUN_MARK_IDS (run.h), or none of the module is traced. Beyond that (chromium) what only addresses name stays opaque. */
+enum { CALLS_MAX = RUN_MARK_IDS / 10 * 3 };
 
 /* registers, by number, and the flags */
 enum {
@@ -55,6 +60,7 @@ struct bare {
 	VEC(uint32_t) trail; /* what is set in it: of the functions before, and of this one, from there on: */
 	uint32_t first;
 	VEC(struct place) work;
+	uint32_t calls; /* in known code, and in the trail */
 	bool labels; /* they were for disc_bare_label(), when disc.walked was: */
 	uint32_t walked;
 };
@@ -186,6 +192,7 @@ static bool one(struct bare *b, uint32_t v, const struct head *h, const uint8_t 
 	if (odd(&x) || needs(&x, &gives) & ~have)
 		return false;
 	have = (have | gives) & ~CALLED;
+	b->calls += h->kind == K_CALL || h->kind == K_ICALL;
 	switch (h->kind) {
 	case K_RET:
 	case K_IJMP:
@@ -215,6 +222,15 @@ static bool on_data(const struct disc *d, uint32_t v, unsigned len)
 		if (d->st[v + i - d->lo] & ST_DATA || (i && IL_START(d->il[v + i - d->lo])))
 			return true;
 	return false;
+}
+
+static uint32_t calls(const struct disc *d)
+{
+	uint32_t n = 0;
+
+	for (uint32_t i = 0; i < d->size; i++)
+		n += IL_START(d->il[i]) && (IL_KIND(d->il[i]) == K_CALL || IL_KIND(d->il[i]) == K_ICALL);
+	return n;
 }
 
 static void set(struct bare *b, uint32_t v, uint8_t what)
@@ -258,14 +274,17 @@ static void forget(struct bare *b, uint32_t first)
 
 static bool is_code(struct bare *b, uint32_t v, uint32_t have)
 {
+	uint32_t ncall = b->calls;
 	bool ok;
 
 	b->work.n = 0;
 	b->first = b->trail.n;
 	go(b, v, have);
 	ok = all(b) && (b->trail.n - b->first >= SHORTEST || have == ALL || have == JUMPED);
-	if (!ok)
+	if (!ok) {
 		forget(b, b->first);
+		b->calls = ncall;
+	}
 	return ok;
 }
 
@@ -388,9 +407,11 @@ bool disc_bare(struct disc *d)
 	struct bare *b = start(d);
 	bool any = false;
 
-	if (b)
+	if (b) {
 		b->labels = false;
-	for (uint32_t i = 0, n; i < d->lea.n && !d->nomem; i += n) {
+		b->calls = calls(d);
+	}
+	for (uint32_t i = 0, n; i < d->lea.n && !d->nomem && b->calls < CALLS_MAX; i += n) {
 		uint32_t v = d->lea.v[i].to, p = disc_piece(d, v);
 
 		for (n = 1; i + n < d->lea.n && d->lea.v[i + n].to == v; n++)
