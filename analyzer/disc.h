@@ -124,6 +124,7 @@ struct disc {
 	VEC(uint32_t) behind; /* code directly behind a table (discover_info.c) */
 	bool jumped; /* there is some that is entered by jumps, by rules of its own; */
 	bool behind_objects; /* and it was looked for among objects */
+	uint32_t ncall; /* calls among known code */
 	uint32_t nalt; /* instructions also entered behind their prefix */
 	bool nomem;
 };
@@ -164,6 +165,14 @@ bool disc_cases(struct disc *d); /* where jump tables among such code lead */
 void disc_info_check(struct disc *d);
 void disc_bare_free(struct disc *d);
 struct ijmp *disc_ijmp(const struct disc *d, uint32_t v);
+
+static inline int32_t disc_word(const uint8_t *p)
+{
+	int32_t w;
+
+	memcpy(&w, p, 4);
+	return w;
+}
 
 static inline bool disc_in(const struct disc *d, uint32_t v)
 {

@@ -183,7 +183,6 @@ static bool one(struct bare *b, uint32_t v, const struct head *h, const uint8_t 
 {
 	uint32_t next = v + h->len, gives;
 	struct dins x;
-	int32_t rel;
 
 	if (!decode_full(p, h->len, &x.in, x.op))
 		return false;
@@ -205,11 +204,10 @@ static bool one(struct bare *b, uint32_t v, const struct head *h, const uint8_t 
 		return go(b, next + (int8_t)p[h->len - 1], have) && go(b, next, have);
 	case K_JMP32:
 	case K_JCC32:
-		memcpy(&rel, p + h->len - 4, 4);
-		return go(b, next + rel, have) && (h->kind == K_JMP32 || go(b, next, have));
+		return go(b, next + disc_word(p + h->len - 4), have) &&
+		       (h->kind == K_JMP32 || go(b, next, have));
 	case K_CALL: /* hand-written code knows what its own functions leave alone, and gives them what it likes */
-		memcpy(&rel, p + h->len - 4, 4);
-		return go(b, next + rel, ALL) && go(b, next, have | RESULTS | CALLED);
+		return go(b, next + disc_word(p + h->len - 4), ALL) && go(b, next, have | RESULTS | CALLED);
 	case K_ICALL:
 		return go(b, next, have | RESULTS | CALLED);
 	}
@@ -222,15 +220,6 @@ static bool on_data(const struct disc *d, uint32_t v, unsigned len)
 		if (d->st[v + i - d->lo] & ST_DATA || (i && IL_START(d->il[v + i - d->lo])))
 			return true;
 	return false;
-}
-
-static uint32_t calls(const struct disc *d)
-{
-	uint32_t n = 0;
-
-	for (uint32_t i = 0; i < d->size; i++)
-		n += IL_START(d->il[i]) && (IL_KIND(d->il[i]) == K_CALL || IL_KIND(d->il[i]) == K_ICALL);
-	return n;
 }
 
 static void set(struct bare *b, uint32_t v, uint8_t what)
@@ -409,7 +398,7 @@ bool disc_bare(struct disc *d)
 
 	if (b) {
 		b->labels = false;
-		b->calls = calls(d);
+		b->calls = d->ncall;
 	}
 	for (uint32_t i = 0, n; i < d->lea.n && !d->nomem && b->calls < CALLS_MAX; i += n) {
 		uint32_t v = d->lea.v[i].to, p = disc_piece(d, v);

@@ -16,14 +16,6 @@
 #include "disc.h"
 #include "disc_head.h"
 
-static int32_t word(const uint8_t *p)
-{
-	int32_t w;
-
-	memcpy(&w, p, 4);
-	return w;
-}
-
 static void leads_to(struct disc *d, uint64_t t)
 {
 	if (t < UINT32_MAX && disc_in(d, (uint32_t)t) && IL_START(d->il[t - d->lo]))
@@ -36,17 +28,17 @@ static void at_byte(struct disc *d, uint32_t v, const uint8_t *p, uint32_t n)
 	if (n < 5)
 		return;
 	if (p[0] == 0xe8 || p[0] == 0xe9) /* call, jmp */
-		leads_to(d, v + 5 + (int64_t)word(p + 1));
+		leads_to(d, v + 5 + (int64_t)disc_word(p + 1));
 	else if (!d->m->pie && ((p[0] & 0xf8) == 0xb8 || p[0] == 0x68)) /* mov, push of an immediate */
-		leads_to(d, (uint32_t)word(p + 1));
+		leads_to(d, (uint32_t)disc_word(p + 1));
 	if (n < 6)
 		return;
 	if (p[0] == 0x0f && (p[1] & 0xf0) == 0x80) /* jcc */
-		leads_to(d, v + 6 + (int64_t)word(p + 2));
+		leads_to(d, v + 6 + (int64_t)disc_word(p + 2));
 	else if (!d->m->pie && p[0] == 0xc7 && (p[1] & 0xf8) == 0xc0) /* mov, sign-extended */
-		leads_to(d, (uint32_t)word(p + 2));
+		leads_to(d, (uint32_t)disc_word(p + 2));
 	else if (p[0] == 0x8d && (p[1] & 0xc7) == 5) /* lea disp(%rip) */
-		leads_to(d, v + 6 + (int64_t)word(p + 2));
+		leads_to(d, v + 6 + (int64_t)disc_word(p + 2));
 }
 
 static void in_run(struct disc *d, uint32_t v, const uint8_t *p, uint32_t n)

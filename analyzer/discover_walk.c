@@ -62,18 +62,10 @@ bool disc_tabled(const struct disc *d, uint32_t v)
 	return bit_get(d, d->tab, v);
 }
 
-static int32_t word(const uint8_t *p)
-{
-	int32_t v;
-
-	memcpy(&v, p, 4);
-	return v;
-}
-
 /* Direct target of an instruction by its end, bytes and length. */
 static uint32_t target_of(uint32_t end, const uint8_t *p, unsigned len, bool near)
 {
-	return end + (near ? (int8_t)p[len - 1] : word(p + len - 4));
+	return end + (near ? (int8_t)p[len - 1] : disc_word(p + len - 4));
 }
 
 uint32_t disc_target(const struct disc *d, uint32_t v)
@@ -140,9 +132,9 @@ static void note_refs(struct disc *d, uint32_t pc, const struct head *h, const u
 	if (!(h->flags & (H_RIP | H_ABS | H_IMM32)))
 		return;
 	if (rip)
-		t = pc + h->len + (int64_t)word(b + h->disp);
-	else if (!d->m->pie && (h->flags & H_ABS) && !(h->flags & H_HINT) && word(b + h->disp) > 0)
-		t = (uint32_t)word(b + h->disp);
+		t = pc + h->len + (int64_t)disc_word(b + h->disp);
+	else if (!d->m->pie && (h->flags & H_ABS) && !(h->flags & H_HINT) && disc_word(b + h->disp) > 0)
+		t = (uint32_t)disc_word(b + h->disp);
 	if (t && ((h->flags & H_LEA) || t >= UINT32_MAX || !disc_in(d, t) || disc_piece(d, t) == AN_NONE))
 		disc_named(d, pc, t);
 	else if (t && rip)
@@ -150,8 +142,8 @@ static void note_refs(struct disc *d, uint32_t pc, const struct head *h, const u
 	else if (t)
 		disc_named(d, pc, t);
 	if (!d->m->pie && (h->flags & H_IMM32)) {
-		uint64_t v = h->flags & H_SIGNED ? (uint64_t)(int64_t)word(b + h->imm)
-						 : (uint32_t)word(b + h->imm);
+		uint64_t v = h->flags & H_SIGNED ? (uint64_t)(int64_t)disc_word(b + h->imm)
+						 : (uint32_t)disc_word(b + h->imm);
 
 		if (v >= d->m->vaddr_lo && v < d->m->vaddr_hi)
 			disc_named(d, pc, v);
@@ -273,7 +265,7 @@ static void icall_name(struct disc *d, uint32_t pc, const struct head *h, const 
 {
 	if (!(h->flags & H_RIP))
 		return;
-	switch (disc_name_class(d, pc + h->len + word(b + h->disp))) {
+	switch (disc_name_class(d, pc + h->len + disc_word(b + h->disp))) {
 	case NAME_TWICE:
 		d->st[pc - d->lo] |= ST_TWICE;
 		break;
@@ -320,6 +312,7 @@ static uint32_t step(struct disc *d, const struct piece *p, uint32_t pc, const s
 		jump_to(d, p, pc, target_of(next, b, h->len, kind == K_JCC8));
 		return next;
 	case K_CALL:
+		d->ncall++;
 		t = target_of(next, b, h->len, false);
 		d->st[pc - d->lo] |= own_rules(p);
 		if (!call_returns(d, p, pc, next, t))
@@ -330,6 +323,7 @@ static uint32_t step(struct disc *d, const struct piece *p, uint32_t pc, const s
 			disc_push(d, t, ST_ENTRY);
 		return next;
 	case K_ICALL:
+		d->ncall++;
 		icall_name(d, pc, h, b);
 		d->st[pc - d->lo] |= own_rules(p);
 		if ((d->st[pc - d->lo] & ST_NORET) || !call_returns(d, p, pc, next, AN_NONE))

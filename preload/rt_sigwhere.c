@@ -39,7 +39,7 @@ void rt_resume_where(struct rt_tcb *t, struct rt_intr *in)
 {
 	memset(in, 0, sizeof(*in));
 	memcpy(in->gpr, t->sv.gpr, sizeof(in->gpr));
-	in->rflags = rt_rflags(0x202, t->sv.flags);
+	in->rflags = rt_rflags_hook(t);
 	at_resume(t, in, t->t.lp);
 }
 

@@ -246,7 +246,7 @@ static void log_start(struct rt_tcb *t)
 	memcpy(s.gpr, t->sv.gpr, sizeof(s.gpr));
 	s.gpr[R15] = t->t.r15;
 	s.rip = t->t.target;
-	s.rflags = rt_rflags(0x202, t->sv.flags);
+	s.rflags = rt_rflags_hook(t);
 	s.fsbase = t->fsbase; /* to ask takes 4 µs on some virtual machines */
 	if (s.fsbase == RT_FS_UNKNOWN)
 		rt_sc(__NR_arch_prctl, 0x1003 /* ARCH_GET_FS */, &s.fsbase);

@@ -3,6 +3,7 @@
  * An entry that nothing in the file shows: the middle of `work`, at an address computed from a
  * number in writable data.
  */
+#include "progs/main.h"
 	.text
 	.type	work, @function
 work:	.cfi_startproc
@@ -14,12 +15,7 @@ inner:	addl	$10, total(%rip)
 	.cfi_endproc
 	.size	work, . - work
 
-	.globl	main
-	.type	main, @function
-main:	.cfi_startproc
-	push	%rbx
-	.cfi_def_cfa_offset 16
-	.cfi_offset %rbx, -16
+	MAIN
 	mov	$3, %ebx
 1:	call	work
 	movslq	where(%rip), %rcx
@@ -29,15 +25,7 @@ main:	.cfi_startproc
 	dec	%ebx
 	jnz	1b
 	mov	total(%rip), %esi
-	lea	fmt(%rip), %rdi
-	xor	%eax, %eax
-	call	printf@PLT
-	xor	%eax, %eax
-	pop	%rbx
-	.cfi_def_cfa_offset 8
-	ret
-	.cfi_endproc
-	.size	main, . - main
+	PRINT
 	.data
 where:	.long	inner - work
 total:	.long	0

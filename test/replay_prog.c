@@ -260,19 +260,19 @@ static void mapped(const char *how, const char *path)
 	order[2] = sum(q, 5000);
 }
 
-/* The direction flag is set while a call is made with which the recording ends: a process. */
+/* The direction flag is set while a call is made with which the recording ends: a process, which has it, too. */
 static void down(void)
 {
 	static char to[64];
 	char *p = to + 40;
 	long r = SYS_fork, count = 30;
 
-	__asm__ volatile(
-		"std\n\tsyscall\n\ttest %%eax,%%eax\n\tjnz 1f\n\tmov %3,%%eax\n\txor %%edi,%%edi\n\tsyscall\n"
-		"1:\tmov $'x',%%eax\n\tmov %%rbx,%%rcx\n\trep stosb\n\tcld"
-		: "+a"(r), "+D"(p), "+b"(count)
-		: "i"(SYS_exit)
-		: "rcx", "r11", "memory");
+	__asm__ volatile("std\n\tsyscall\n\tmov %%eax,%%edx\n\tmov $'x',%%eax\n\tmov %%rbx,%%rcx\n\trep "
+			 "stosb\n\tcld\n\t"
+			 "test %%edx,%%edx\n\tjnz 1f\n\tmov %3,%%eax\n\txor %%edi,%%edi\n\tsyscall\n1:"
+			 : "+a"(r), "+D"(p), "+b"(count)
+			 : "i"(SYS_exit)
+			 : "rcx", "rdx", "r11", "memory");
 	wait(NULL);
 	printf("%s\n", to + 11);
 }

@@ -2,13 +2,9 @@
 // BREAKS: bt/bts/btr/btc mem,reg with offsets far outside the operand and negative; bswap, xadd, movbe,
 // lock forms; a result of them used as an address.
 // BUILD: cc
+#include "main.h"
 	.text
-	.globl	main
-	.type	main, @function
-main:	.cfi_startproc
-	push	%rbx
-	.cfi_def_cfa_offset 16
-	.cfi_offset %rbx, -16
+	MAIN
 	lea	mid(%rip), %rbx
 	xor	%esi, %esi
 	mov	$-512, %rcx
@@ -37,15 +33,7 @@ main:	.cfi_startproc
 	bsf	(%rbx), %rax
 	mov	(%rbx,%rax), %dl
 	add	%edx, %esi
-	lea	fmt(%rip), %rdi
-	xor	%eax, %eax
-	call	printf@PLT
-	xor	%eax, %eax
-	pop	%rbx
-	.cfi_def_cfa_offset 8
-	ret
-	.cfi_endproc
-	.size	main, . - main
+	PRINT
 	.data
 	.balign	64
 	.fill	256, 1, 0xa5

@@ -2,13 +2,9 @@
 // BREAKS: cmov with a memory source reads whether or not it moves; the 32-bit form clears the upper half
 // either way; a moved pointer is an address later.
 // BUILD: cc
+#include "main.h"
 	.text
-	.globl	main
-	.type	main, @function
-main:	.cfi_startproc
-	push	%rbx
-	.cfi_def_cfa_offset 16
-	.cfi_offset %rbx, -16
+	MAIN
 	xor	%ebx, %ebx
 	mov	$9, %ecx
 1:	lea	t1(%rip), %rsi
@@ -25,15 +21,7 @@ main:	.cfi_startproc
 	dec	%ecx
 	jns	1b
 	mov	%rbx, %rsi
-	lea	fmt(%rip), %rdi
-	xor	%eax, %eax
-	call	printf@PLT
-	xor	%eax, %eax
-	pop	%rbx
-	.cfi_def_cfa_offset 8
-	ret
-	.cfi_endproc
-	.size	main, . - main
+	PRINT
 	.section .data.rel.ro, "aw"
 	.balign	8
 ptr:	.quad	t2

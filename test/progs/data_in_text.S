@@ -2,13 +2,9 @@
 // BREAKS: data in .text: a table between and inside functions, immediates and code bytes that are read as
 // data. A patch or an int3 there changes the output.
 // BUILD: cc
+#include "main.h"
 	.text
-	.globl	main
-	.type	main, @function
-main:	.cfi_startproc
-	push	%rbx
-	.cfi_def_cfa_offset 16
-	.cfi_offset %rbx, -16
+	MAIN
 	xor	%ebx, %ebx
 	lea	table(%rip), %rsi
 	mov	$4, %ecx
@@ -30,15 +26,7 @@ inside:	.quad	0x1122334455667788
 	.ascii	"text in text"
 4:	add	inside(%rip), %ebx
 	mov	%ebx, %esi
-	lea	fmt(%rip), %rdi
-	xor	%eax, %eax
-	call	printf@PLT
-	xor	%eax, %eax
-	pop	%rbx
-	.cfi_def_cfa_offset 8
-	ret
-	.cfi_endproc
-	.size	main, . - main
+	PRINT
 table:	.long	1, 2, 3, 0xcccccccc
 over:	.cfi_startproc
 	pop	%rax

@@ -2,6 +2,7 @@
 // BREAKS: a function that falls through its end, over padding, into the next one (libc's __*_chk), and calls
 // and jumps into the middle of a function.
 // BUILD: cc
+#include "main.h"
 	.text
 	.globl	checked
 	.type	checked, @function
@@ -29,12 +30,7 @@ fail:	.cfi_startproc
 	jmp	middle
 	.cfi_endproc
 	.size	fail, . - fail
-	.globl	main
-	.type	main, @function
-main:	.cfi_startproc
-	push	%rbx
-	.cfi_def_cfa_offset 16
-	.cfi_offset %rbx, -16
+	MAIN
 	lea	buf(%rip), %rdi
 	lea	8(%rdi), %rsi
 	mov	$8, %edx
@@ -50,15 +46,7 @@ main:	.cfi_startproc
 	add	%rax, %rbx
 	mov	%rbx, %rsi
 	mov	n(%rip), %edx
-	lea	fmt(%rip), %rdi
-	xor	%eax, %eax
-	call	printf@PLT
-	xor	%eax, %eax
-	pop	%rbx
-	.cfi_def_cfa_offset 8
-	ret
-	.cfi_endproc
-	.size	main, . - main
+	PRINT
 	.data
 	.balign	8
 buf:	.quad	1, 2, 3

@@ -2,6 +2,7 @@
 // BREAKS: flags live where they rarely are: an adc chain over a loop back edge (lea/dec keep CF), lahf and
 // sahf, pushf/popf, jrcxz and loop, DF, flags across a jmp and over stores.
 // BUILD: cc
+#include "main.h"
 	.text
 	.type	bigadd, @function
 bigadd:	.cfi_startproc			/* rdi += rsi, rdx words */
@@ -45,12 +46,7 @@ odd:	.cfi_startproc
 	ret
 	.cfi_endproc
 	.size	odd, . - odd
-	.globl	main
-	.type	main, @function
-main:	.cfi_startproc
-	push	%rbx
-	.cfi_def_cfa_offset 16
-	.cfi_offset %rbx, -16
+	MAIN
 	lea	a(%rip), %rdi
 	lea	b(%rip), %rsi
 	mov	$8, %edx
@@ -71,15 +67,7 @@ main:	.cfi_startproc
 	rclq	c(%rip)
 	adc	%ebx, %ebx
 	mov	%ebx, %esi
-	lea	fmt(%rip), %rdi
-	xor	%eax, %eax
-	call	printf@PLT
-	xor	%eax, %eax
-	pop	%rbx
-	.cfi_def_cfa_offset 8
-	ret
-	.cfi_endproc
-	.size	main, . - main
+	PRINT
 	.data
 	.balign	8
 a:	.quad	-1, -1, 5, -1, -1, 0, 7, -1

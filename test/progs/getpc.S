@@ -1,28 +1,16 @@
 // SPDX-License-Identifier: MIT
 // BREAKS: `call next; next: pop`: the pushed address must be the original one, and the call has no return.
 // BUILD: cc
+#include "main.h"
 	.text
-	.globl	main
-	.type	main, @function
-main:	.cfi_startproc
-	push	%rbx
-	.cfi_def_cfa_offset 16
-	.cfi_offset %rbx, -16
+	MAIN
 	call	1f
 1:	pop	%rbx
 	mov	2f - 1b(%rbx), %esi
 	call	thunk
 3:	add	$here - 3b, %rax
 	add	(%rax), %esi
-	lea	fmt(%rip), %rdi
-	xor	%eax, %eax
-	call	printf@PLT
-	xor	%eax, %eax
-	pop	%rbx
-	.cfi_def_cfa_offset 8
-	ret
-	.cfi_endproc
-	.size	main, . - main
+	PRINT
 	.type	thunk, @function
 thunk:	.cfi_startproc
 	mov	(%rsp), %rax

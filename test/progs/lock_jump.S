@@ -2,6 +2,7 @@
 // BREAKS: a branch over a `lock` prefix into the byte after it (libc does this when single-threaded): two
 // instructions that share their last bytes, both executed.
 // BUILD: cc
+#include "main.h"
 	.text
 	.type	bump, @function
 bump:	.cfi_startproc
@@ -18,12 +19,7 @@ bump:	.cfi_startproc
 	ret
 	.cfi_endproc
 	.size	bump, . - bump
-	.globl	main
-	.type	main, @function
-main:	.cfi_startproc
-	push	%rbx
-	.cfi_def_cfa_offset 16
-	.cfi_offset %rbx, -16
+	MAIN
 	mov	$10, %ebx
 1:	mov	%ebx, %edi
 	and	$3, %edi
@@ -31,15 +27,7 @@ main:	.cfi_startproc
 	dec	%ebx
 	jnz	1b
 	mov	count(%rip), %esi
-	lea	fmt(%rip), %rdi
-	xor	%eax, %eax
-	call	printf@PLT
-	xor	%eax, %eax
-	pop	%rbx
-	.cfi_def_cfa_offset 8
-	ret
-	.cfi_endproc
-	.size	main, . - main
+	PRINT
 	.bss
 	.balign	4
 count:	.long	0

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * main.h - how the assembly programs begin their main, in which rbx is theirs, and end it: printf(fmt, n)
+ * main.h - how the assembly programs begin their main, in which rbx is theirs, and end it: printf(fmt, rsi); with n, a quadword
  */
 	.macro	MAIN
 	.globl	main
@@ -10,8 +10,7 @@ main:	.cfi_startproc
 	.cfi_def_cfa_offset 16
 	.cfi_offset %rbx, -16
 	.endm
-	.macro	PRINT_N
-	mov	n(%rip), %rsi
+	.macro	PRINT
 	lea	fmt(%rip), %rdi
 	xor	%eax, %eax
 	call	printf@PLT
@@ -21,4 +20,8 @@ main:	.cfi_startproc
 	ret
 	.cfi_endproc
 	.size	main, . - main
+	.endm
+	.macro	PRINT_N
+	mov	n(%rip), %rsi
+	PRINT
 	.endm

@@ -2,6 +2,7 @@
 // BREAKS: overlapping instructions: the immediate of one is the code of another. A group with them must
 // stay opaque or be split, never be decoded one way only.
 // BUILD: cc
+#include "main.h"
 	.text
 	.type	hidden, @function
 hidden:	.cfi_startproc
@@ -16,12 +17,7 @@ hidden:	.cfi_startproc
 	ret
 	.cfi_endproc
 	.size	hidden, . - hidden
-	.globl	main
-	.type	main, @function
-main:	.cfi_startproc
-	push	%rbx
-	.cfi_def_cfa_offset 16
-	.cfi_offset %rbx, -16
+	MAIN
 	lea	data(%rip), %rsi
 	xor	%edi, %edi
 	call	hidden
@@ -31,15 +27,7 @@ main:	.cfi_startproc
 	call	hidden
 	mov	%eax, %edx
 	mov	%ebx, %esi
-	lea	fmt(%rip), %rdi
-	xor	%eax, %eax
-	call	printf@PLT
-	xor	%eax, %eax
-	pop	%rbx
-	.cfi_def_cfa_offset 8
-	ret
-	.cfi_endproc
-	.size	main, . - main
+	PRINT
 	.data
 	.balign	8
 data:	.quad	0x55, 0x1000
